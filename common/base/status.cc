@@ -1,0 +1,58 @@
+#include "common/base/status.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace headrace {
+
+std::string_view CodeName(Code code) {
+  switch (code) {
+    case Code::kOk: return "OK";
+    case Code::kInvalidArgument: return "InvalidArgument";
+    case Code::kNotFound: return "NotFound";
+    case Code::kConflict: return "Conflict";
+    case Code::kUnavailable: return "Unavailable";
+    case Code::kCorrupt: return "Corrupt";
+    case Code::kExhausted: return "Exhausted";
+    case Code::kCancelled: return "Cancelled";
+    case Code::kInternal: return "Internal";
+  }
+  return "Internal";
+}
+
+bool Retryable(Code code) {
+  switch (code) {
+    case Code::kConflict:
+    case Code::kUnavailable:
+    case Code::kExhausted: return true;
+    case Code::kOk:
+    case Code::kInvalidArgument:
+    case Code::kNotFound:
+    case Code::kCorrupt:
+    case Code::kCancelled:
+    case Code::kInternal: return false;
+  }
+  return false;
+}
+
+Status Status::WithContext(std::string_view context) const {
+  if (ok()) return *this;
+  return {code_, std::string(context) + ": " + message_};
+}
+
+std::string Status::ToString() const {
+  if (ok()) return "OK";
+  return std::string(CodeName(code_)) + ": " + message_;
+}
+
+Status ErrnoStatus(int error, std::string_view what) {
+  std::string message = std::string(what) + ": " + std::strerror(error);
+  switch (error) {
+    case ENOENT: return NotFound(std::move(message));
+    case ENOSPC:
+    case ENOMEM: return Exhausted(std::move(message));
+    default: return Unavailable(std::move(message));
+  }
+}
+
+}  // namespace headrace

@@ -1,0 +1,47 @@
+// The handshake on the Unix socket beside the rings ($HEADRACE_DIR/loader.sock, SOCK_SEQPACKET): one request, one
+// reply.
+//
+//   client -> loader  {"version":1,"replica":0}                 or {"version":1} to ask without attaching
+//   loader -> client  {"version":1,"plan":"<hash>","input":"ml/clicks","numWorkers":2,"workerIndex":0,
+//                      "replicasPerWorker":2,"globalBatchSize":1024,"effectivePolicy":"Data","warnings":[..],
+//                      "elementSpec":[..],"cardinality":-2}     with the ring's file descriptor by SCM_RIGHTS
+//                     {"version":1,"error":"NotFound: spec.source.files.paths[0]: ..."}
+//
+// Both sides then keep the connection open; its hang-up is how each learns that the other has gone. A replica has one
+// client at a time: a second one is refused while the first is connected.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/spec/plan.h"
+
+namespace headrace::ring {
+
+struct HandshakeReply {
+  std::string plan_hash;
+  std::string input;
+  Topology topology;
+  int64_t global_batch_size = 0;  // 0: not batched or not known
+  std::string effective_policy;
+  std::vector<std::string> warnings;
+  std::vector<TensorSpec> element_spec;
+  int64_t cardinality = kUnknownCardinality;
+};
+
+std::string EncodeReply(const HandshakeReply& reply);
+std::string EncodeError(const Status& error);
+// An {"error"} reply becomes that status. Errors: Internal if `text` is not a reply.
+Result<HandshakeReply> DecodeReply(const std::string& text);
+
+std::string EncodeRequest(int replica);  // -1: ask without attaching
+Result<int> DecodeRequest(const std::string& text);
+
+// Sends `text` as one packet, with `fd` attached unless it is -1.
+Status SendMessage(int socket, const std::string& text, int fd);
+// Waits up to timeout_ms for one packet. *fd is -1 if none came; the caller owns it. Errors: Unavailable on hang-up or
+// time-out.
+Result<std::string> ReceiveMessage(int socket, int timeout_ms, int* fd);
+
+}  // namespace headrace::ring

@@ -1,0 +1,93 @@
+// The bytes of a ring: the file of memory through which one loader hands batches to one replica.
+//
+//   page 0..   RingHeader                    counters on cache lines of their own
+//   ...        SlotDescriptor[slot_count]    each followed by its component_count ComponentExtents
+//   data       slot_count slots of slot_stride bytes, each aligned to pages; tensors aligned to 64 bytes
+//
+// Slot n % slot_count holds the n-th published batch. It belongs to the loader until `published` passes n and to the
+// trainer until `released` does. The loader alone writes `published`, the client alone writes `released` and
+// `iterations`; both are absolute 64-bit counters. A side that must wait sets its waiting flag, rechecks, and sleeps by
+// futex on the low 32 bits of the other side's counter; it is woken once a batch at the most, never once a record.
+//
+// Files outlive both processes (whole-pod restarts keep an emptyDir): magic, version, plan hash and geometry are
+// compared before anything else is believed.
+//
+// Epochs: a client that starts an iterator increments `iterations`; iterator i (from 0) reads epoch i. The loader
+// publishes an epoch's batches, then a descriptor with kEndOfEpoch and no data, and goes on with the next epoch. When
+// the client starts iterator i before the end of epoch i-1, it releases what it finds of older epochs unread, and the
+// loader abandons the old epoch at the next step, for all replicas of the worker together.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace headrace::ring {
+
+inline constexpr char kMagic[8] = {'H', 'D', 'R', 'C', 'R', 'I', 'N', 'G'};
+inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr size_t kPageBytes = 4096;
+inline constexpr size_t kTensorAlign = 64;
+inline constexpr size_t kMaxErrorBytes = 2048;
+inline constexpr int kMaxComponents = 256;
+
+enum SlotFlags : uint32_t {
+  kEndOfEpoch = 1,  // no data: the epoch is over
+  kFailed = 2,      // no data: the loader has failed for good; RingHeader::error says why
+  // The last step of an epoch of one worker that not every replica has data for, where all shapes are static:
+  // next() ends before it, get_next_as_optional() delivers it (conformance rule "Replicas").
+  kPartialStep = 4,
+};
+
+// Where one component's tensor lies in its slot; row-major, shape (rows, then the element spec's other dimensions).
+struct ComponentExtent {
+  uint64_t offset;  // from the slot's first byte
+  uint64_t bytes;
+};
+
+struct SlotDescriptor {
+  uint64_t epoch;
+  uint64_t step;              // within the epoch, from 0
+  uint64_t rows;              // records in this replica's batch; 0 for a batch without data
+  uint32_t flags;             // SlotFlags
+  uint32_t inner_dims_count;  // 0, or 2 dims below hold inner batch dimensions that vary (after two batch() calls)
+  uint64_t inner_dims[2];
+  uint64_t reserved;
+};
+static_assert(sizeof(SlotDescriptor) == 56);
+
+struct RingHeader {
+  char magic[8];
+  uint32_t version;
+  uint32_t component_count;
+  char plan_hash[24];   // NUL-terminated
+  uint64_t generation;  // incremented by each loader that takes the ring over
+  uint64_t file_bytes;
+  uint64_t slot_count;
+  uint64_t slot_stride;  // bytes from slot to slot, a multiple of kPageBytes
+  uint64_t descriptor_offset;
+  uint64_t descriptor_stride;
+  uint64_t data_offset;
+  uint32_t num_workers, worker_index, replicas_per_worker, replica;
+
+  // Written by the loader.
+  alignas(64) std::atomic<uint64_t> published;
+  std::atomic<uint32_t> loader_waiting;  // 1 while the loader sleeps for a free slot (futex on `released`)
+  std::atomic<uint32_t> failed;          // 1: `error` is valid, no more batches will come
+  std::atomic<uint64_t> loader_wait_ns;  // time the loader was blocked by a full ring
+
+  // Written by the client.
+  alignas(64) std::atomic<uint64_t> released;
+  std::atomic<uint32_t> client_waiting;  // 1 while a client sleeps for a batch (futex on `published`)
+  std::atomic<uint32_t> client_pid;      // of the attached client, in its own PID namespace; 0: none. For messages only
+  std::atomic<uint64_t> iterations;      // iterators started so far
+  std::atomic<uint64_t> trainer_wait_ns;  // time next() was blocked by an empty ring
+  std::atomic<uint64_t> batches_read;
+
+  alignas(64) char error[kMaxErrorBytes];  // "Code: message", NUL-terminated
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
+static_assert(sizeof(RingHeader) <= kPageBytes);
+static_assert(offsetof(RingHeader, published) % 64 == 0 && offsetof(RingHeader, released) % 64 == 0);
+
+}  // namespace headrace::ring

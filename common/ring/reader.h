@@ -1,0 +1,57 @@
+// The trainer's side of one ring. The client library stands on it; so does everything else that reads a ring.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "common/base/status.h"
+#include "common/ring/layout.h"
+
+namespace headrace::ring {
+
+// A published batch in place. Valid until RingReader::Release(ticket), also if the loader dies.
+struct SlotView {
+  uint64_t ticket = 0;  // the batch's number in the ring; what Release takes
+  uint64_t epoch = 0;
+  uint64_t step = 0;
+  uint64_t rows = 0;
+  uint32_t flags = 0;
+  std::span<const uint64_t> inner_dims;
+  std::span<const ComponentExtent> extents;
+  uint8_t* data = nullptr;  // the slot's first byte
+};
+
+// One thread at a time calls Next and StartIteration; Release may be called from any thread, in any order.
+class RingReader {
+ public:
+  // Maps the ring in `fd` (which is not kept) and checks magic, version and geometry. Errors: Corrupt, Unavailable.
+  static Result<std::unique_ptr<RingReader>> Attach(int fd);
+  ~RingReader();
+  RingReader(const RingReader&) = delete;
+  RingReader& operator=(const RingReader&) = delete;
+
+  // Starts the next iterator: what is left of older epochs will be released unread. Returns the epoch it reads.
+  uint64_t StartIteration();
+
+  enum class Outcome { kBatch, kEndOfEpoch, kTimeout };
+  // The next batch of `epoch` in order. Returns at once when one is ready; else spins briefly, then sleeps until one
+  // comes or timeout_ms is over. kPartialStep batches are delivered: the caller decides.
+  // Errors: the loader's own (its code and message) when it has failed; Exhausted if all slots are held unreleased.
+  Result<Outcome> Next(uint64_t epoch, int timeout_ms, SlotView* view);
+  void Release(uint64_t ticket);
+
+  const RingHeader& header() const { return *header_; }
+  uint8_t* base() const;  // the mapping, for registration with a device
+  size_t bytes() const;
+
+ private:
+  RingReader();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  RingHeader* header_ = nullptr;
+};
+
+}  // namespace headrace::ring

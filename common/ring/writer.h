@@ -1,0 +1,60 @@
+// The loader's side of one ring.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/ring/layout.h"
+
+namespace headrace::ring {
+
+struct RingGeometry {
+  uint64_t slot_count = 2;
+  uint64_t slot_bytes = 0;  // largest batch, all components with their alignment; rounded up to pages
+  uint32_t component_count = 1;
+  std::string plan_hash;
+  uint32_t num_workers = 1, worker_index = 0, replicas_per_worker = 1, replica = 0;
+};
+
+// Used by one thread.
+class RingWriter {
+ public:
+  // Creates the file at `path`, or takes over the one there if plan and geometry are the same (a restarted loader: what
+  // was published and not released survives). Memory is reserved now, so that a volume too small is an error here
+  // (Exhausted, with both sizes) and not a SIGBUS later.
+  static Result<std::unique_ptr<RingWriter>> Open(const std::string& path, const RingGeometry& geometry);
+  ~RingWriter();
+  RingWriter(const RingWriter&) = delete;
+  RingWriter& operator=(const RingWriter&) = delete;
+
+  // Where a loader that took the ring over must go on: the first (epoch, step) not yet published.
+  uint64_t next_epoch() const;
+  uint64_t next_step() const;
+
+  // Waits for a free slot and returns its memory (slot_bytes long). Errors: Cancelled when `stop` becomes true or the
+  // client has moved on past `epoch` (see wanted_epoch).
+  Result<uint8_t*> Reserve(const std::atomic<bool>& stop);
+  // Publishes the reserved slot. `extents` has component_count entries, or none for a slot without data.
+  void Publish(const SlotDescriptor& descriptor, std::span<const ComponentExtent> extents);
+  // Tells the reader, now and for good, why no more batches come. The first error stays.
+  void Fail(const Status& error);
+
+  // The epoch that the replica's newest iterator reads; 0 before the first.
+  uint64_t wanted_epoch() const;
+  uint64_t occupancy() const;  // published, not yet released
+  const RingHeader& header() const { return *header_; }
+  int fd() const;
+
+ private:
+  RingWriter();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  RingHeader* header_ = nullptr;
+};
+
+}  // namespace headrace::ring

@@ -1,0 +1,161 @@
+// The spec of a DistributedInput as a value: parsed strictly, defaulted, validated.
+//
+// The operator, the loader and the command line all read a spec through here, so they agree on every default and on
+// every message. Field names are those of crds/headrace.dev_distributedinputs.yaml (a test compares the two).
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/status.h"
+
+namespace headrace {
+
+enum class DType {
+  kBool,
+  kInt8,
+  kUint8,
+  kInt16,
+  kUint16,
+  kInt32,
+  kUint32,
+  kInt64,
+  kUint64,
+  kFloat16,
+  kBfloat16,
+  kFloat32,
+  kFloat64
+};
+
+// numpy's and TensorFlow's names: "float32", "int64", ...
+std::string_view DTypeName(DType dtype);
+std::optional<DType> ParseDType(std::string_view name);
+// Bytes of one value.
+size_t DTypeSize(DType dtype);
+
+enum class FileFormat { kTFRecord };
+enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first bytes
+
+// How one tensor is read out of a record (tf.io.FixedLenFeature).
+struct Feature {
+  std::string name;  // the key of the tf.train.Example and the name of the component
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;  // of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes
+  std::vector<double> default_value;  // empty: the feature is required. One value fills the whole shape
+  bool has_default = false;
+};
+
+// tf.data's transformations. Counts are of elements at that point of the pipeline.
+struct Shuffle {
+  int64_t buffer_size = 0;
+  std::optional<int64_t> seed;  // none: a seed of the run, the same on every worker
+  bool reshuffle_each_iteration = true;
+};
+struct Repeat {
+  int64_t count = -1;
+};  // -1: endless
+struct Batch {
+  int64_t size = 0;
+  bool drop_remainder = false;
+};
+struct Take {
+  int64_t count = 0;
+};  // -1: all
+struct Skip {
+  int64_t count = 0;
+};  // -1: all
+struct Interleave {
+  int64_t cycle_length = 1;
+  int64_t block_length = 1;
+};  // over the files; first in the pipeline
+struct Enumerate {
+  int64_t start = 0;
+};  // adds the int64 component "index" before the others
+struct Prefetch {
+  int64_t buffer_size = 1;
+};
+// shard(num_shards, index), or by hint: shard(workers, worker) under policy Hint (tf.data's SHARD_HINT).
+struct Shard {
+  bool hint = false;
+  int64_t num_shards = 1;
+  int64_t index = 0;
+};
+
+using Transformation = std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard>;
+// The field of the CRD that holds it: "shuffle", "repeat", ...
+std::string_view TransformationName(const Transformation& transformation);
+
+struct FilesSource {
+  FileFormat format = FileFormat::kTFRecord;
+  std::vector<std::string> paths;  // globs; each glob's matches in lexical order
+  Compression compression = Compression::kAuto;
+  std::vector<Transformation>
+      pipeline;  // on the list of file names, before reading: Repeat, Take, Skip, Shard, Shuffle
+};
+// tf.data's range; without stop, its counter: endless.
+struct RangeSource {
+  int64_t start = 0;
+  std::optional<int64_t> stop;
+  int64_t step = 1;
+  DType dtype = DType::kInt64;
+};
+// tf.data's from_tensor_slices of inline values: one element for each row.
+struct InlineTensor {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;
+  std::vector<double> values;
+};
+struct TensorsSource {
+  std::vector<InlineTensor> tensors;
+};  // shape[0], the number of rows, is the same in all
+
+using Source = std::variant<FilesSource, RangeSource, TensorsSource>;
+
+enum class Strategy { kMirrored, kMultiWorkerMirrored, kTPU, kParameterServer };
+enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };
+enum class Rebatch { kPerBatch, kContinuous };
+enum class MemoryKind { kAuto, kHost, kPinned, kDevice };
+
+std::string_view PolicyName(AutoShardPolicy policy);  // "Auto", "File", ...
+
+struct Distribution {
+  Strategy strategy = Strategy::kMultiWorkerMirrored;
+  AutoShardPolicy auto_shard_policy = AutoShardPolicy::kAuto;
+  Rebatch rebatch = Rebatch::kPerBatch;
+  std::optional<int64_t> replicas_per_worker;  // none: the trainer's nvidia.com/gpu limit, else 1
+};
+
+struct Delivery {
+  MemoryKind memory = MemoryKind::kAuto;
+  std::optional<int64_t> prefetch_steps;  // none: the number of replicas in sync
+};
+
+struct InputSpec {
+  Source source;
+  std::vector<Feature> features;
+  std::vector<Transformation> pipeline;
+  Distribution distribution;
+  Delivery delivery;
+};
+
+// One thing wrong with a spec: the field's path ("spec.pipeline[1].batch.size"), and what, the value and the remedy.
+struct FieldError {
+  std::string field;
+  std::string message;
+  std::string ToString() const { return field + ": " + message; }
+};
+
+// Parses `spec` (the object under "spec"), applies defaults and checks every rule that needs neither the data nor the
+// size of a run. Unknown fields are errors, with the nearest known name as remedy. On failure `errors` (may be null)
+// receives every error found and the status, InvalidArgument, joins them with "; ".
+Result<InputSpec> ParseInputSpec(const nlohmann::json& spec, std::vector<FieldError>* errors = nullptr);
+
+// The spec with every default written out, in the CRD's spelling: what ParseInputSpec would read back unchanged.
+nlohmann::json ToJson(const InputSpec& spec);
+
+}  // namespace headrace

@@ -1,0 +1,45 @@
+// Every name that more than one part of Headrace must spell alike: labels, annotations, environment, paths, ports.
+#pragma once
+
+namespace headrace::names {
+
+inline constexpr char kGroup[] = "headrace.dev";
+inline constexpr char kVersion[] = "v1alpha1";
+inline constexpr char kKind[] = "DistributedInput";
+inline constexpr char kPlural[] = "distributedinputs";
+
+// On a pod template. The label opts in; the annotations refine.
+inline constexpr char kInputLabel[] = "headrace.dev/input";
+// Number of workers, for owners whose size the operator cannot read.
+inline constexpr char kWorkersAnnotation[] = "headrace.dev/workers";
+// Comma-separated containers that read batches; default: all.
+inline constexpr char kContainersAnnotation[] = "headrace.dev/containers";
+// Written by the webhook: the plan's hash, so that a reinvocation changes nothing.
+inline constexpr char kInjectedAnnotation[] = "headrace.dev/injected-plan";
+
+// Injected into pods.
+inline constexpr char kLoaderContainer[] = "headrace-loader";
+inline constexpr char kRunVolume[] = "headrace-run";    // emptyDir, medium Memory: the rings and the socket
+inline constexpr char kPlanVolume[] = "headrace-plan";  // the plan's ConfigMap
+inline constexpr char kDataVolume[] = "headrace-data";  // spec.source.files.volume
+inline constexpr char kRunDir[] = "/run/headrace";
+inline constexpr char kPlanDir[] = "/etc/headrace/plan";
+inline constexpr char kPlanFile[] = "plan.json";  // the key in the ConfigMap
+inline constexpr char kDefaultDataDir[] = "/data";
+inline constexpr int kLoaderPort = 9464;  // /metrics, /healthz, /startupz of the loader
+inline constexpr char kLoaderPortName[] = "headrace";
+
+// Environment of the loader and, the first only, of the trainers.
+inline constexpr char kEnvDir[] = "HEADRACE_DIR";                   // the run directory
+inline constexpr char kEnvPlan[] = "HEADRACE_PLAN";                 // path of plan.json
+inline constexpr char kEnvWorkerIndex[] = "HEADRACE_WORKER_INDEX";  // input pipeline id
+inline constexpr char kEnvNumWorkers[] = "HEADRACE_NUM_WORKERS";    // number of input pipelines
+inline constexpr char kEnvReplicasPerWorker[] = "HEADRACE_REPLICAS_PER_WORKER";
+inline constexpr char kEnvRunId[] = "HEADRACE_RUN_ID";      // seeds unseeded shuffles, alike on every worker
+inline constexpr char kEnvDataDir[] = "HEADRACE_DATA_DIR";  // relative paths resolve against it
+inline constexpr char kEnvListen[] = "HEADRACE_LISTEN";     // "address:port" for metrics and probes
+
+// In the run directory.
+inline constexpr char kSocketFile[] = "loader.sock";
+
+}  // namespace headrace::names

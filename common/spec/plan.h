@@ -1,0 +1,75 @@
+// A plan: one input's spec, validated, defaulted and named by its hash; and what follows from it for a run of W workers
+// with R replicas each, before any data is read: effective policy, warnings, element spec, cardinality.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "common/spec/input_spec.h"
+
+namespace headrace {
+
+struct Plan {
+  InputSpec spec;
+  std::string input;  // "namespace/name" or a file's name; for messages only, not part of the hash
+  std::string hash;   // 16 hex digits of SHA-256 over the canonical JSON of the defaulted spec
+  AutoShardPolicy effective_policy = AutoShardPolicy::kOff;  // Auto resolved: File if the source reads files, else Data
+  std::vector<std::string> warnings;                         // e.g. that Auto became Data, and why
+};
+
+// REQUIRES: `spec` came from ParseInputSpec. Cannot fail: all errors are ParseInputSpec's.
+Plan CompilePlan(InputSpec spec, std::string input);
+
+// plan.json: {"apiVersion","kind":"Plan","hash","input","spec","effectivePolicy","warnings"}.
+nlohmann::json ToJson(const Plan& plan);
+// Parses plan.json and checks that the hash still names the spec. Errors: InvalidArgument.
+Result<Plan> ParsePlan(const nlohmann::json& plan);
+
+// What a run adds to a plan. REQUIRES: 0 <= worker_index < num_workers, replicas_per_worker >= 1.
+struct Topology {
+  int64_t num_workers = 1;
+  int64_t worker_index = 0;
+  int64_t replicas_per_worker = 1;
+  int64_t replicas_in_sync() const { return num_workers * replicas_per_worker; }
+};
+
+// The rules that need the size of the run: elements that cannot be split, File without files, strategy Mirrored with
+// several workers, ... Errors: InvalidArgument naming the field, the numbers and the remedy.
+Status CheckTopology(const Plan& plan, const Topology& topology);
+
+inline constexpr int64_t kUnknownDim = -1;
+
+// One component of an element.
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::kInt64;
+  std::vector<int64_t> shape;  // kUnknownDim where it can vary
+
+  // As TensorFlow prints it: "TensorSpec(shape=(None, 8), dtype=tf.float32, name=None)".
+  std::string ToString() const;
+  bool operator==(const TensorSpec&) const = default;
+};
+// All components: one as it is, several in parentheses.
+std::string ToString(const std::vector<TensorSpec>& element_spec);
+nlohmann::json ToJson(const std::vector<TensorSpec>& element_spec);
+Result<std::vector<TensorSpec>> ParseElementSpec(const nlohmann::json& element_spec);
+
+// The type of one element at the end of the pipeline, before it is cut for replicas.
+struct ElementShape {
+  std::vector<TensorSpec> components;  // shapes include the batch dimensions
+  int batch_dims = 0;                  // how many batch() calls
+  bool endless = false;                // cardinality is infinite
+};
+ElementShape PipelineElement(const InputSpec& spec);
+
+// The type of one replica's batch: conformance rule "element_spec".
+std::vector<TensorSpec> ElementSpec(const Plan& plan, const Topology& topology);
+
+// Number of elements (global batches) of the whole pipeline, as tf.data's cardinality().
+inline constexpr int64_t kInfiniteCardinality = -1;
+inline constexpr int64_t kUnknownCardinality = -2;
+int64_t Cardinality(const InputSpec& spec);
+
+}  // namespace headrace
