@@ -1,3 +1,5 @@
+headrace_test(common/spec/input_spec DEPS headrace::common_spec)
+headrace_test(common/spec/plan DEPS headrace::common_spec)
 headrace_test(common/ring/handshake DEPS headrace::common_ring)
 headrace_test(common/ring/processes DEPS headrace::common_ring)
 headrace_test(common/ring/ring DEPS headrace::common_ring)
