@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <limits>
+#include <mutex>
 #include <new>
 
 #include "client/connection.h"
@@ -22,10 +22,14 @@ using headrace::client::StepIterator;
 using headrace::ring::SlotView;
 
 struct headrace_dataset {
+  // Constant after headrace_connect.
+  ConnectPolicy policy;
   headrace::ring::HandshakeReply reply;
-  std::vector<std::shared_ptr<Connection>> connections;  // ascending by replica
   std::string element_spec;
   std::vector<const char*> warnings;
+
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Connection>> connections;  // guarded by mutex; by replica, null where not attached
 };
 
 struct headrace_iterator {
@@ -142,42 +146,39 @@ Result<ConnectPolicy> MakePolicy(const headrace_connect_options& options) {
   return policy;
 }
 
-// The replicas to connect, ascending.
-Result<std::vector<int>> WantedReplicas(const headrace_connect_options& options, int64_t replicas_per_worker) {
-  std::vector<int> replicas;
-  if (options.replicas == nullptr) {
-    for (int64_t replica = 0; replica < replicas_per_worker; ++replica) replicas.push_back(static_cast<int>(replica));
-    return replicas;
-  }
-  for (size_t i = 0; i < options.num_replicas; ++i) {
-    const int32_t replica = options.replicas[i];
-    if (replica < 0 || replica >= replicas_per_worker) {
-      return headrace::InvalidArgument("replica " + std::to_string(replica) + " is not one of this worker's " +
-                                       std::to_string(replicas_per_worker) +
-                                       ": set spec.distribution.replicasPerWorker to the number of trainer processes");
-    }
-    if (!replicas.empty() && replica <= replicas.back()) {
-      return headrace::InvalidArgument("replicas are not ascending: " + std::to_string(replica) + " after " +
-                                       std::to_string(replicas.back()));
-    }
-    replicas.push_back(replica);
-  }
-  if (replicas.empty()) return headrace::InvalidArgument("no replica to connect: num_replicas is 0");
-  return replicas;
-}
-
 Result<std::unique_ptr<headrace_dataset>> Connect(const headrace_connect_options& options) {
-  ASSIGN_OR_RETURN(ConnectPolicy policy, MakePolicy(options));
   auto dataset = std::make_unique<headrace_dataset>();
-  ASSIGN_OR_RETURN(dataset->reply, headrace::client::AskLoader(policy));
-  ASSIGN_OR_RETURN(std::vector<int> replicas, WantedReplicas(options, dataset->reply.topology.replicas_per_worker));
-  for (int replica : replicas) {
-    ASSIGN_OR_RETURN(auto connection, Connection::Open(policy, replica));
-    dataset->connections.push_back(std::move(connection));
-  }
+  ASSIGN_OR_RETURN(dataset->policy, MakePolicy(options));
+  ASSIGN_OR_RETURN(dataset->reply, headrace::client::AskLoader(dataset->policy));
+  dataset->connections.resize(static_cast<size_t>(dataset->reply.topology.replicas_per_worker));
   dataset->element_spec = headrace::ToString(dataset->reply.element_spec);
   for (const std::string& warning : dataset->reply.warnings) dataset->warnings.push_back(warning.c_str());
   return dataset;
+}
+
+// The connections an iterator over `replica` needs, made where they are not there yet.
+Result<std::vector<std::shared_ptr<Connection>>> Attach(headrace_dataset& dataset, int32_t replica) {
+  const auto replicas = static_cast<int32_t>(dataset.reply.topology.replicas_per_worker);
+  if (replica != HEADRACE_WHOLE_WORKER && (replica < 0 || replica >= replicas)) {
+    return headrace::InvalidArgument("replica " + std::to_string(replica) + " is not one of this worker's " +
+                                     std::to_string(replicas) +
+                                     ": set spec.distribution.replicasPerWorker to the number of trainer processes");
+  }
+  const bool whole = replica == HEADRACE_WHOLE_WORKER;
+  std::vector<std::shared_ptr<Connection>> attached;
+  std::lock_guard lock(dataset.mutex);
+  for (int32_t r = whole ? 0 : replica; r < (whole ? replicas : replica + 1); ++r) {
+    std::shared_ptr<Connection>& connection = dataset.connections[static_cast<size_t>(r)];
+    if (connection == nullptr) {
+      ASSIGN_OR_RETURN(connection, Connection::Open(dataset.policy, r));
+    }
+    if (connection->reply().plan_hash != dataset.reply.plan_hash) {
+      return headrace::Unavailable("the loader now runs plan " + connection->reply().plan_hash + ", was " +
+                                   dataset.reply.plan_hash + ": connect again");
+    }
+    attached.push_back(connection);
+  }
+  return attached;
 }
 
 // Shape (rows, ...) of each tensor and its strides. The first dimension follows from the number of bytes, since an
@@ -336,16 +337,9 @@ headrace_status headrace_get_info(const headrace_dataset* dataset, headrace_info
 
 headrace_status headrace_iterator_create(headrace_dataset* dataset, int32_t replica, headrace_iterator** iterator) {
   return Guard([&] {
-    std::vector<std::shared_ptr<Connection>> connections;
-    for (const auto& connection : dataset->connections) {
-      if (replica == HEADRACE_WHOLE_WORKER || connection->replica() == replica) connections.push_back(connection);
-    }
-    if (connections.empty()) {
-      return Report(headrace::InvalidArgument("replica " + std::to_string(replica) +
-                                              " is not among those connected: name it in headrace_connect, and set "
-                                              "spec.distribution.replicasPerWorker to the number of replicas"));
-    }
-    *iterator = new headrace_iterator(std::move(connections));
+    auto connections = Attach(*dataset, replica);
+    if (!connections.ok()) return Report(connections.status());
+    *iterator = new headrace_iterator(std::move(*connections));
     return HEADRACE_OK;
   });
 }

@@ -71,15 +71,15 @@ const char* headrace_version(void);
 
 typedef struct headrace_connect_options {
   size_t size;
-  const char* directory;   /* the run directory; NULL: $HEADRACE_DIR, else /run/headrace */
-  int64_t timeout_ms;      /* how long to wait for the loader to start; -1: $HEADRACE_LOADER_TIMEOUT */
-  const int32_t* replicas; /* the replicas of this worker to read, ascending; NULL: all. A replica has one reader */
-  size_t num_replicas;
-  int (*interrupted)(void* context); /* may be NULL; asked about every 50 ms: not 0 gives up, with HEADRACE_CANCELLED */
+  const char* directory; /* the run directory; NULL: $HEADRACE_DIR, else /run/headrace */
+  int64_t timeout_ms;    /* how long to wait for the loader to start; -1: $HEADRACE_LOADER_TIMEOUT */
+  /* May be NULL. Asked about every 50 ms while connecting or attaching; not 0 gives up, with HEADRACE_CANCELLED. */
+  int (*interrupted)(void* context);
   void* interrupted_context;
 } headrace_connect_options;
 
-/* Connects to the loader of this pod. `options` may be NULL: all defaults. An error of the loader itself (a path that
+/* Asks the loader of this pod what it serves. Attaches to no replica yet, so that several processes of a pod may
+ * connect, each for its own replica. `options` may be NULL: all defaults. An error of the loader itself (a path that
  * matches no file, ...) comes back with the loader's code and message. */
 headrace_status headrace_connect(const headrace_connect_options* options, headrace_dataset** dataset);
 void headrace_dataset_free(headrace_dataset* dataset);
@@ -140,11 +140,12 @@ headrace_status headrace_get_info(const headrace_dataset* dataset, headrace_info
 #define HEADRACE_WHOLE_WORKER (-1)
 
 /* Starts an epoch: the first iterator over a replica reads epoch 0, each further one the next epoch. A new iterator
- * ends the older ones over its replicas. `replica` is one of those connected, or HEADRACE_WHOLE_WORKER: all of those.
- */
+ * ends the older ones over its replicas. `replica` is from 0 to replicas_per_worker - 1, or HEADRACE_WHOLE_WORKER: all
+ * of them. The first iterator over a replica attaches to it, until the data set is freed: HEADRACE_CONFLICT if somebody
+ * else has. */
 headrace_status headrace_iterator_create(headrace_dataset* dataset, int32_t replica, headrace_iterator** iterator);
 void headrace_iterator_free(headrace_iterator* iterator);
-/* The number of batches of a step: 1, or the number of replicas connected. */
+/* The number of batches of a step: 1, or replicas_per_worker. */
 int32_t headrace_iterator_width(const headrace_iterator* iterator);
 
 /* The next step: one batch for each replica, in the replicas' order, into the array `batches` of
