@@ -12,9 +12,14 @@ exec 9>"$dir.lock"
 flock 9
 [[ -e $dir/complete ]] && exit 0
 
+# The Python of `make setup`, else any that has pip.
+for python in "$dir/../../venv/bin/python" python3 /usr/bin/python3; do
+  "$python" -m pip --version >/dev/null 2>&1 && break
+done
+
 rm -rf "$dir" "$dir.partial"
 trap 'rm -rf "$dir.partial"' EXIT
-python3 -m pip install --quiet --disable-pip-version-check --no-warn-script-location --root-user-action=ignore \
+"$python" -m pip install --quiet --disable-pip-version-check --no-warn-script-location --root-user-action=ignore \
   --no-cache-dir --no-deps --only-binary=:all: --require-hashes --target "$dir.partial" -r "$requirements"
 
 # The wheels hold versioned libraries only; linkers want the plain names. nvcc looks for lib64.

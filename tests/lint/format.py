@@ -1,7 +1,6 @@
 """C++ is formatted by .clang-format."""
 
 import os
-import shutil
 import subprocess
 
 import tree as lint
@@ -10,7 +9,7 @@ import tree as lint
 def check(tree):
     files = tree.having(*lint.CXX)
     style = os.path.join(lint.ROOT, ".clang-format")
-    out = subprocess.run(["clang-format", f"--style=file:{style}", "--dry-run", *files], cwd=tree.root,
+    out = subprocess.run([lint.clang_tool("clang-format"), f"--style=file:{style}", "--dry-run", *files], cwd=tree.root,
                          capture_output=True, text=True).stderr if files else ""
     seen = {}
     for line in out.split("\n"):
@@ -26,6 +25,4 @@ def samples():
 
 
 if __name__ == "__main__":
-    if not shutil.which("clang-format"):
-        raise SystemExit("clang-format is missing: apt-get install clang-format")
     lint.main(check, samples)

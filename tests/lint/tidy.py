@@ -5,7 +5,6 @@ command or .clang-tidy changes."""
 import concurrent.futures
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -13,7 +12,7 @@ import tree as lint
 
 
 def tidy(tree, path, where):
-    out = subprocess.run(["clang-tidy", "--quiet", f"--config-file={os.path.join(lint.ROOT, '.clang-tidy')}", *where[0],
+    out = subprocess.run([lint.clang_tool("clang-tidy"), "--quiet", f"--config-file={os.path.join(lint.ROOT, '.clang-tidy')}", *where[0],
                           os.path.join(tree.root, path), *where[1]], capture_output=True, text=True)
     found = re.findall(r"^(?:(.+?):(\d+):\d+: )?(?:error|warning): (.*)$", out.stdout, re.M)
     problems = [f"{os.path.relpath(f, tree.root) if f else path}:{n or 1}: {what}" for f, n, what in found]
@@ -24,7 +23,7 @@ def tidy(tree, path, where):
 def check(tree):
     build, commands = lint.compile_commands(tree)
     stamps = lint.Stamps("tidy")
-    version = subprocess.run(["clang-tidy", "--version"], capture_output=True, text=True).stdout
+    version = subprocess.run([lint.clang_tool("clang-tidy"), "--version"], capture_output=True, text=True).stdout
     config = tree.read(".clang-tidy")
 
     def run(path):
@@ -69,6 +68,4 @@ def samples():
 
 
 if __name__ == "__main__":
-    if not shutil.which("clang-tidy"):
-        raise SystemExit("clang-tidy is missing: apt-get install clang-tidy")
     lint.main(check_sample if "--self-test" in sys.argv else check, samples)

@@ -9,6 +9,8 @@ import hashlib
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,6 +52,13 @@ class Tree:
             self._includes[path] = found
         return self._includes[path]
 
+    def resolve(self, header):
+        """The file that a quoted include means, or None. One public header has an include folder of its own."""
+        for candidate in (header, "client/include/" + header):
+            if os.path.isfile(os.path.join(self.root, candidate)):
+                return candidate
+        return None
+
     def closure(self, path):
         """The file and every header of the tree that it reaches."""
         reached, waiting = set(), [path]
@@ -58,8 +67,8 @@ class Tree:
             if current in reached:
                 continue
             reached.add(current)
-            waiting += [h for _, h, quoted in self.includes(current)
-                        if quoted and os.path.isfile(os.path.join(self.root, h))]
+            found = [self.resolve(h) for _, h, quoted in self.includes(current) if quoted]
+            waiting += [f for f in found if f]
         return sorted(reached)
 
 
@@ -70,8 +79,7 @@ def compile_commands(tree):
         if os.path.exists(path):
             break
     else:
-        sys.exit("no build/*/compile_commands.json: run `make build` first")
-    import shlex
+        sys.exit("no build/*/compile_commands.json: run `cmake --preset release` first")
     commands = {}
     with open(path, encoding="utf-8") as file:
         for entry in json.load(file):
@@ -114,6 +122,12 @@ class Stamps:
     def add(self, key):
         with open(key, "w", encoding="ascii"):
             pass
+
+
+def clang_tool(name):
+    """Version 14, which Debian 12 ships and whose opinions the tree follows, where it is there; else any."""
+    tool = shutil.which(name + "-14") or shutil.which(name)
+    return tool or sys.exit(f"{name} is missing: apt-get install {name}-14")
 
 
 def self_test(check, samples):
