@@ -38,7 +38,7 @@ THIRD_PARTY = {
     "cpprest/": ["operator/kube"],
     "pplx/": ["operator/kube"],
     "prometheus/": ["sidecar/loader", "operator"],
-    "openssl/": [BASE, SPEC, NET, "operator"],
+    "openssl/": [SPEC, NET, "operator", "operator/kube"],
     "yaml-cpp/": ["cli"],
     "isa-l": ["sidecar/source"],
     "zlib.h": ["sidecar/source", "cli"],
@@ -46,7 +46,7 @@ THIRD_PARTY = {
     "nccl": ["sidecar/device"],
     "nanobind/": ["client/python"],
 }
-# ... and these may not be in a header, except in one that only .cc files of its own folder include.
+# ... and these may not be in a header, except in one that only files of its own folder include.
 ONLY_IN_CC = ("boost/", "cpprest/", "pplx/", "prometheus/", "openssl/", "yaml-cpp/", "nlohmann/json.hpp", "nanobind/")
 
 
@@ -79,7 +79,7 @@ def check(tree):
 def is_private(tree, header, sources):
     folder = os.path.dirname(header)
     users = [f for f in sources if any(h == header for _, h, _ in tree.includes(f))]
-    return bool(users) and all(f.endswith(".cc") and os.path.dirname(f) == folder for f in users)
+    return bool(users) and all(os.path.dirname(f) == folder for f in users)
 
 
 def own_header_first(tree, path):
