@@ -54,7 +54,8 @@ std::string Fixed(DType dtype, double value) {
   if (point == std::string::npos) return text + ".";
   if (text.size() - point - 1 > kPrecision) {
     char rounded[400];
-    text.assign(rounded, std::to_chars(rounded, rounded + sizeof rounded, value, std::chars_format::fixed, kPrecision).ptr);
+    text.assign(rounded,
+                std::to_chars(rounded, rounded + sizeof rounded, value, std::chars_format::fixed, kPrecision).ptr);
   }
   while (text.back() == '0') text.pop_back();
   return text;

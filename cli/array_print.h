@@ -26,7 +26,7 @@ int64_t ValueAsInteger(const TensorView& tensor, int64_t i);
 bool IsFloating(DType dtype);
 
 struct PrintLimits {
-  int64_t threshold = 40;  // tensors of more values are elided ...
+  int64_t threshold = 40;   // tensors of more values are elided ...
   int64_t edge_values = 3;  // ... to so many values at either end of the last dimension
   int64_t edge_items = 1;   // ... and so many items at either end of the others
 };

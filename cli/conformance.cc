@@ -264,8 +264,7 @@ Result<json> CaseSpec(const ConformanceCase& conformance_case, const std::vector
     ASSIGN_OR_RETURN(spec["pipeline"], Pipeline(value.at("transforms")));
     RETURN_IF_ERROR(FillSource(value.at("source"), paths, value.value("file_transforms", json::array()), &spec));
     ASSIGN_OR_RETURN(const std::string policy, PolicyField(value.at("policy")));
-    spec["distribution"] = {{"autoShardPolicy", policy},
-                            {"replicasPerWorker", conformance_case.replicas_per_worker}};
+    spec["distribution"] = {{"autoShardPolicy", policy}, {"replicasPerWorker", conformance_case.replicas_per_worker}};
     if (!value.at("rebatch").is_null()) spec["distribution"]["rebatch"] = value["rebatch"];
     return spec;
   } catch (const json::exception& e) {

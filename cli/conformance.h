@@ -20,7 +20,7 @@ struct ConformanceCase {
   int64_t workers = 1;
   int64_t replicas_per_worker = 1;
   std::optional<int64_t> max_steps;
-  bool also_as_optional = false;            // read a second time with get_next_as_optional
+  bool also_as_optional = false;               // read a second time with get_next_as_optional
   std::shared_ptr<const nlohmann::json> json;  // the whole line
 };
 

@@ -37,7 +37,7 @@ Status ExplainInput(const CommandLine& line) {
   ASSIGN_OR_RETURN(const LocalInput input, LoadInput(*file, line.Text("input").value_or("")));
   const int64_t from_spec = input.plan.spec.distribution.replicas_per_worker.value_or(1);
   Result<nlohmann::json> explanation = Explain(input, workers.value_or(1), replicas.value_or(from_spec));
-  RETURN_IF_ERROR(explanation, *file);
+  RETURN_IF_ERROR(explanation.status(), *file);
   std::printf("%s", output == "json" ? (explanation->dump(2) + "\n").c_str() : PrintExplanation(*explanation).c_str());
   return Status();
 }
@@ -49,8 +49,11 @@ int Run(const CommandLine& line) {
 
 }  // namespace
 
-const Command kExplainCommand = {
-    "explain", "say what an input means: policy, shards, steps, types, memory, warnings",
-    "-f FILE [--workers N] [--replicas N] [-o json]", kHelp, kFlags, Run};
+const Command kExplainCommand = {"explain",
+                                 "say what an input means: policy, shards, steps, types, memory, warnings",
+                                 "-f FILE [--workers N] [--replicas N] [-o json]",
+                                 kHelp,
+                                 kFlags,
+                                 Run};
 
 }  // namespace headrace::cli

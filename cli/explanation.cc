@@ -70,7 +70,9 @@ std::vector<std::string> Match(const std::string& pattern, const std::string& di
 json SourceJson(const LocalInput& input, std::vector<std::string>* files, json* warnings) {
   const InputSpec& spec = input.plan.spec;
   if (const auto* range = std::get_if<RangeSource>(&spec.source)) {
-    return {{"kind", "range"}, {"start", range->start}, {"stop", range->stop ? json(*range->stop) : json()},
+    return {{"kind", "range"},
+            {"start", range->start},
+            {"stop", range->stop ? json(*range->stop) : json()},
             {"step", range->step}};
   }
   if (const auto* tensors = std::get_if<TensorsSource>(&spec.source)) {
@@ -90,8 +92,8 @@ json SourceJson(const LocalInput& input, std::vector<std::string>* files, json* 
       files->push_back(path);
     }
   }
-  return {{"kind", "files"}, {"format", "TFRecord"}, {"paths", source.paths}, {"files", files->size()},
-          {"bytes", bytes}};
+  return {
+      {"kind", "files"}, {"format", "TFRecord"}, {"paths", source.paths}, {"files", files->size()}, {"bytes", bytes}};
 }
 
 // Names of the files each worker reads; null where that cannot be told before the run.
@@ -130,7 +132,8 @@ json Memory(const Plan& plan, int64_t rows, int64_t workers, int64_t replicas_pe
   int64_t slot = 0;
   for (const TensorSpec& component : element.components) {
     int64_t values = element.batch_dims == 0 ? 1 : rows;
-    for (size_t d = static_cast<size_t>(element.batch_dims); d < component.shape.size(); ++d) values *= component.shape[d];
+    for (size_t d = static_cast<size_t>(element.batch_dims); d < component.shape.size(); ++d)
+      values *= component.shape[d];
     slot += round_up(values * static_cast<int64_t>(DTypeSize(component.dtype)), ring::kTensorAlign);
   }
   slot = round_up(std::max<int64_t>(1, slot), ring::kPageBytes);
@@ -284,9 +287,9 @@ std::string PrintExplanation(const json& explanation) {
   AddShards(explanation, &lines);
   lines.Add("rebatch", RebatchText(explanation));
   const json& steps = explanation["stepsPerEpoch"];
-  lines.Add("steps", steps.is_null()   ? "known once the data is read"
+  lines.Add("steps", steps.is_null()     ? "known once the data is read"
                      : steps.is_string() ? Text(steps)
-                                         : "at most " + Plural(steps, "step") + " in an epoch");
+                                         : Plural(steps, "step") + " in an epoch");
   std::string label = "replica";
   for (const json& component : explanation["elementSpec"]) {
     lines.Add(label, Text(component["name"]) + ": " + Text(component["text"]));
@@ -294,8 +297,8 @@ std::string PrintExplanation(const json& explanation) {
   }
   const json& memory = explanation["memory"];
   lines.Add("memory", memory.is_null() ? "known once the first batch is made"
-                                       : "about " + Bytes(memory["bytesPerWorker"].get<int64_t>()) + " a worker: " +
-                                             Plural(memory["prefetchSteps"], "step") + " ahead, " +
+                                       : "about " + Bytes(memory["bytesPerWorker"].get<int64_t>()) +
+                                             " a worker: " + Plural(memory["prefetchSteps"], "step") + " ahead, " +
                                              Bytes(memory["slotBytes"].get<int64_t>()) + " for each replica's batch");
   for (const json& warning : explanation["warnings"]) lines.Add("warning", Text(warning));
   return lines.Take();

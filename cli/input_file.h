@@ -9,7 +9,7 @@
 namespace headrace::cli {
 
 struct LocalInput {
-  std::string name;            // metadata.name, or the file's name
+  std::string name;  // metadata.name, or the file's name
   Plan plan;
   std::string data_directory;  // the file's folder, absolute: relative paths of the spec resolve against it
 };

@@ -56,7 +56,7 @@ Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const 
                            {"HEADRACE_SERVE_ERRORS", "1"}};  // errors reach us as a trainer would see them
     Result<Process> started = Process::Start(process);
     close(log_fd);
-    RETURN_IF_ERROR(started, "the loader of worker " + std::to_string(w));
+    RETURN_IF_ERROR(started.status(), "the loader of worker " + std::to_string(w));
     group->loaders_.push_back(std::move(started).value());
   }
   return group;

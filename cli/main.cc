@@ -44,9 +44,9 @@ int UnknownCommand(const std::string& name) {
   std::vector<std::string_view> names;
   for (const Command* command : kCommands) names.push_back(command->name);
   const std::string nearest = NearestName(name, names);
-  std::fprintf(stderr, "headrace: unknown command \"%s\"%s\n", name.c_str(),
-               nearest.empty() ? "; `headrace --help` lists them"
-                               : (": did you mean `headrace " + nearest + "`?").c_str());
+  std::fprintf(
+      stderr, "headrace: unknown command \"%s\"%s\n", name.c_str(),
+      nearest.empty() ? "; `headrace --help` lists them" : (": did you mean `headrace " + nearest + "`?").c_str());
   return kExitUsage;
 }
 

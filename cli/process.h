@@ -45,7 +45,8 @@ class Process {
   std::optional<int> status_;
 };
 
-// A directory of its own under /dev/shm, where the rings are memory, else under $TMPDIR or /tmp; removed with all in it.
+// A directory of its own under /dev/shm, where the rings are memory, else under $TMPDIR or /tmp; removed with all in
+// it.
 class ScratchDirectory {
  public:
   static Result<ScratchDirectory> Make(const std::string& prefix);

@@ -48,7 +48,7 @@ Result<std::vector<ConformanceCase>> ReadCases(const std::string& path, const st
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     Result<ConformanceCase> parsed = ParseCase(line);
-    RETURN_IF_ERROR(parsed, path + ":" + std::to_string(number));
+    RETURN_IF_ERROR(parsed.status(), path + ":" + std::to_string(number));
     if (std::regex_search(parsed->name, pattern)) cases.push_back(std::move(parsed).value());
   }
   return cases;
@@ -139,7 +139,11 @@ int RunVerify(const CommandLine& line) {
 
 }  // namespace
 
-const Command kVerifyCommand = {"verify", "run conformance cases through real loaders, rings and clients",
-                                "CASES.jsonl [--filter REGEX] [--jobs N]", kHelp, kFlags, RunVerify};
+const Command kVerifyCommand = {"verify",
+                                "run conformance cases through real loaders, rings and clients",
+                                "CASES.jsonl [--filter REGEX] [--jobs N]",
+                                kHelp,
+                                kFlags,
+                                RunVerify};
 
 }  // namespace headrace::cli

@@ -13,7 +13,8 @@ int RunVersion(const CommandLine&) {
 
 }  // namespace
 
-const Command kVersionCommand = {"version", "print the version", "",
-                                 "Prints the version of this command and of the objects it reads.\n", {}, RunVersion};
+const Command kVersionCommand = {"version", "print the version",
+                                 "",        "Prints the version of this command and of the objects it reads.\n",
+                                 {},        RunVersion};
 
 }  // namespace headrace::cli
