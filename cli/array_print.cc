@@ -61,6 +61,16 @@ std::string Fixed(DType dtype, double value) {
   return text;
 }
 
+std::string Scientific(DType dtype, double value) {
+  std::string text = Shortest(dtype, value, std::chars_format::scientific);
+  const size_t point = text.find('.');
+  if (point == std::string::npos || text.find('e') - point - 1 <= kPrecision) return text;
+  char rounded[64];
+  const auto end =
+      std::to_chars(rounded, rounded + sizeof rounded, value, std::chars_format::scientific, kPrecision).ptr;
+  return std::string(rounded, end);
+}
+
 // numpy's choice between 1234.5 and 1.2345e+03 looks at all values that are shown.
 bool NeedsExponent(const std::vector<double>& values) {
   double largest = 0;
@@ -77,21 +87,40 @@ bool NeedsExponent(const std::vector<double>& values) {
 std::string FloatText(DType dtype, double value, bool exponent) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return exponent ? Shortest(dtype, value, std::chars_format::scientific) : Fixed(dtype, value);
+  return exponent ? Scientific(dtype, value) : Fixed(dtype, value);
 }
 
-// Pads to one width with the points in one column, as numpy does.
+// "1e-01" to "1.0000e-01": as many digits in all, as numpy does.
+void EqualMantissas(std::vector<std::string>* cells) {
+  size_t digits = 0;
+  const auto fraction = [](const std::string& cell) {
+    const size_t point = cell.find('.');
+    return point == std::string::npos ? 0 : cell.find('e') - point - 1;
+  };
+  for (const std::string& cell : *cells) digits = std::max(digits, fraction(cell));
+  for (std::string& cell : *cells) {
+    const size_t exponent = cell.find('e');
+    if (exponent == std::string::npos) continue;  // nan, inf
+    const std::string point = cell.find('.') == std::string::npos ? "." : "";
+    cell.insert(exponent, point + std::string(digits - fraction(cell), '0'));
+  }
+}
+
+// Pads to one width with the points in one column, as numpy does; what has no point stands at the right.
 void Align(std::vector<std::string>* cells) {
   size_t left = 0;
   size_t right = 0;
-  const auto point = [](const std::string& cell) { return std::min(cell.find('.'), cell.size()); };
   for (const std::string& cell : *cells) {
-    left = std::max(left, point(cell));
-    right = std::max(right, cell.size() - point(cell));
+    const size_t point = cell.find('.');
+    if (point == std::string::npos) continue;
+    left = std::max(left, point);
+    right = std::max(right, cell.size() - point);
   }
+  for (const std::string& cell : *cells) left = std::max(left, cell.size() > right ? cell.size() - right : 0);
   for (std::string& cell : *cells) {
-    const size_t at = point(cell);
-    cell = std::string(left - at, ' ') + cell + std::string(right - (cell.size() - at), ' ');
+    const size_t point = cell.find('.');
+    if (point != std::string::npos) cell += std::string(right - (cell.size() - point), ' ');
+    cell.insert(0, left + right - cell.size(), ' ');
   }
 }
 
@@ -102,6 +131,7 @@ std::vector<std::string> Cells(const TensorView& tensor, const std::vector<int64
     for (int64_t i : shown) values.push_back(ValueAsDouble(tensor, i));
     const bool exponent = NeedsExponent(values);
     for (double value : values) cells.push_back(FloatText(tensor.dtype, value, exponent));
+    if (exponent) EqualMantissas(&cells);
   } else {
     for (int64_t i : shown) {
       if (tensor.dtype == DType::kBool) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/interrupt.h"
 #include "cli/loaders.h"
 #include "cli/tfrecord_writer.h"
 #include "cli/worker_stream.h"
@@ -49,7 +50,8 @@ class Reading {
     WorkerObservation observation;
     observation.steps = std::make_shared<json>(json::array());
     const std::string directory = loaders_->RunDirectory(static_cast<int64_t>(w));
-    auto stream = WorkerStream::Connect(directory, case_.replicas_per_worker, kConnectTimeoutMs);
+    const auto gone = [this, w] { return Interrupted() != 0 || !loaders_->Death(static_cast<int64_t>(w)).empty(); };
+    auto stream = WorkerStream::Connect(directory, kConnectTimeoutMs, gone);
     if (!stream.ok()) {
       observation.error = Explain(w, stream.status());
       return observation;
@@ -88,14 +90,11 @@ class Reading {
       observations_[w].error = Explain(w, step.status());
       return false;
     }
+    if (step->empty()) return false;
     json records = json::array();
-    bool any = false;
-    for (const std::optional<ReplicaBatch>& batch : *step) {
-      any = any || batch.has_value();
-      records.push_back(batch ? RecordsAsJson(*batch) : json());
-    }
-    if (any) steps->push_back(std::move(records));
-    return any;
+    for (const ReplicaBatch& batch : *step) records.push_back(RecordsAsJson(batch));
+    steps->push_back(std::move(records));
+    return true;
   }
 
   std::string Explain(size_t w, const Status& status) {

@@ -37,7 +37,7 @@ Result<nlohmann::json> CaseSpec(const ConformanceCase& conformance_case, const s
 // What one worker delivered.
 struct WorkerObservation {
   std::string error;  // of connect or of a next(); empty if none
-  // steps[s][r]: the records of replica r at step s, as in the cases; null where a replica had ended before the others.
+  // steps[s][r]: the records of replica r at step s, as in the cases.
   std::shared_ptr<nlohmann::json> steps;
   std::shared_ptr<nlohmann::json> optional_steps;  // null unless also_as_optional
   std::string element_spec;                        // TensorFlow's print

@@ -73,7 +73,8 @@ class Printer {
 
   Status Connect(const std::string& input) {
     for (int64_t w = 0; w < loaders_->workers(); ++w) {
-      auto stream = WorkerStream::Connect(loaders_->RunDirectory(w), options_.replicas, kConnectTimeoutMs);
+      const auto gone = [this, w] { return Interrupted() != 0 || !loaders_->Death(w).empty(); };
+      auto stream = WorkerStream::Connect(loaders_->RunDirectory(w), kConnectTimeoutMs, gone);
       if (!stream.ok()) return Explain(w, stream.status());
       streams_.push_back(std::move(stream).value());
     }
@@ -112,11 +113,9 @@ class Printer {
     bool any = false;
     for (size_t w = 0; w < streams_.size(); ++w) {
       ASSIGN_OR_RETURN(const WorkerStep batches, Next(w));
-      for (const std::optional<ReplicaBatch>& batch : batches) {
-        any = any || batch.has_value();
-        if (batch) *records += batch->rows;
-      }
-      text += PrintStep(step, static_cast<int64_t>(w), options_.workers, batches);
+      any = any || !batches.empty();
+      for (const ReplicaBatch& batch : batches) *records += batch.rows;
+      text += PrintStep({step, static_cast<int64_t>(w), options_.workers, options_.replicas}, batches);
     }
     if (any) std::fputs(text.c_str(), stdout);
     std::fflush(stdout);

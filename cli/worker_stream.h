@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,17 +18,18 @@ struct ReplicaBatch {
   std::vector<TensorView> tensors;  // one for each component
 };
 
-// One step of one worker. Replicas that have no more batches in this epoch are nullopt.
-using WorkerStep = std::vector<std::optional<ReplicaBatch>>;
+// One step of one worker: a batch for each of its replicas; empty at the end of the epoch.
+using WorkerStep = std::vector<ReplicaBatch>;
 
 // Connected to every replica of one worker. Used by one thread.
 class WorkerStream {
  public:
   enum class Iteration { kNext, kNextAsOptional };
 
-  // Waits up to timeout_ms for the loader. Errors: the loader's own, as the trainer would get it; Unavailable.
-  static Result<std::unique_ptr<WorkerStream>> Connect(const std::string& run_directory, int64_t replicas,
-                                                       int timeout_ms);
+  // Waits up to timeout_ms for the loader. `give_up` is asked now and then, here and in Next, on the calling thread; a
+  // true ends the wait with Cancelled. Errors: the loader's own, as a trainer would get them; Unavailable.
+  static Result<std::unique_ptr<WorkerStream>> Connect(const std::string& run_directory, int timeout_ms,
+                                                       std::function<bool()> give_up);
   ~WorkerStream();
   WorkerStream(const WorkerStream&) = delete;
   WorkerStream& operator=(const WorkerStream&) = delete;
@@ -38,7 +39,7 @@ class WorkerStream {
   std::vector<std::string> warnings() const;
 
   Status StartEpoch();
-  // The next step; its batches are valid until the next call. Waits up to timeout_ms for each replica.
+  // The next step; its batches are valid until the next call. Waits up to timeout_ms; -1 is for ever.
   Result<WorkerStep> Next(Iteration iteration, int timeout_ms);
 
  private:
