@@ -19,6 +19,9 @@ namespace {
 
 using nlohmann::json;
 
+// A StatefulSet rolled out anew begins a new run under the same owner.
+constexpr char kRevisionLabel[] = "controller-revision-hash";
+
 // What a review comes to. `patch` is used if allowed, `message` if not.
 struct Verdict {
   bool allowed = true;
@@ -94,7 +97,7 @@ class Reviewer {
     try {
       verdict = Review(review["request"]);
     } catch (const std::exception& error) {
-      LogError("admission review failed", {{"uid", uid}, {"error", error.what()}});
+      log::Error("admission review failed", {{"uid", uid}, {"error", error.what()}});
       verdict = Denied("InternalError", std::string("headrace: internal error: ") + error.what(), 500);
       verdict.result = "error";
       http_status = 500;
@@ -193,7 +196,8 @@ class Reviewer {
       const json* other = kube::ControllerOf(*sibling);
       const std::string hash = kube::AnnotationOf(*sibling, names::kInjectedAnnotation);
       if (other == nullptr || kube::StringAt(*other, {"uid"}) != owner_uid || hash.empty() || hash == current_hash ||
-          kube::LabelOf(*sibling, names::kInputLabel) != input) {
+          kube::LabelOf(*sibling, names::kInputLabel) != input ||
+          kube::LabelOf(*sibling, kRevisionLabel) != kube::LabelOf(pod, kRevisionLabel)) {
         continue;
       }
       const kube::Object map = deps_.config_maps->Get(name_space + "/" + names::PlanConfigMapName(input, hash));
