@@ -4,8 +4,8 @@
 //   auto map = client.Get(kConfigMaps, "ml", "clicks-plan-0123");
 //
 // Blocking; thread-safe. Failures carry the API's own message and map to codes:
-//   400, 403, 405, 415, 422 InvalidArgument   404 NotFound   409 Conflict   410 Exhausted ("expired")
-//   429, 5xx and transport failures Unavailable.
+//   404 NotFound   409 Conflict   410 Exhausted ("expired")   other 4xx InvalidArgument
+//   401, 403, 408, 429, 5xx and transport failures Unavailable.
 // A 429 or 503 with Retry-After is waited for and tried again a few times (the options bound it) before it is reported.
 #pragma once
 
@@ -21,6 +21,7 @@
 namespace headrace::kube {
 
 class HttpTransport;
+struct HttpCall;
 struct HttpReply;
 
 // Which objects a path speaks of.
@@ -60,6 +61,7 @@ struct ClientOptions {
   int page_size = 500;
   int retry_attempts = 3;  // after 429 and 503 with Retry-After
   std::chrono::milliseconds retry_after_cap{5000};
+  std::function<void(std::chrono::milliseconds)> sleep;  // null: sleeps
   // Called for each reply: method, HTTP status ("<error>" where none came), seconds. May be null.
   std::function<void(std::string_view method, std::string_view code, double seconds)> on_request;
 };
@@ -76,9 +78,15 @@ class Client {
     std::vector<nlohmann::json> items;  // each with its apiVersion and kind
     std::string resource_version;       // to watch from
   };
-  // Every page. An expired continue token restarts the listing once. Empty `name_space`: all namespaces.
+  // All pages as one; an expired continue token restarts the listing once. Empty `name_space`: all namespaces.
   virtual Result<Listing> List(const Resource& resource, const std::string& name_space,
                                const std::string& label_selector);
+
+  // The same, page by page through `on_item`, which sees each item once; returns the resource version to watch from.
+  // Exhausted: a continue token expired, so start again.
+  virtual Result<std::string> ListEach(const Resource& resource, const std::string& name_space,
+                                       const std::string& label_selector,
+                                       const std::function<void(nlohmann::json item)>& on_item);
 
   // REQUIRES: the object has a name (never generateName), so that a request sent twice does no harm. Conflict if it
   // exists.
@@ -97,9 +105,11 @@ class Client {
                         const std::string& uid = {});
 
  private:
-  Result<nlohmann::json> Call(std::string method, const Resource& resource, const std::string& name_space,
-                              const std::string& name, const std::string& suffix, std::string content_type,
-                              std::string body);
+  Result<nlohmann::json> Call(const HttpCall& call);
+  Result<nlohmann::json> ApplyTo(const Resource& resource, const nlohmann::json& object,
+                                 const std::string& subresource);
+  Result<HttpReply> SendCounted(const HttpCall& call);
+
   HttpTransport* const transport_;
   const ClientOptions options_;
 };
