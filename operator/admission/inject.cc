@@ -16,9 +16,9 @@ namespace {
 using nlohmann::json;
 
 // Sidecars that a loader may need before it can read: their place stays before ours.
-constexpr std::string_view kEarlierSidecars[] = {"istio-proxy", "istio-validation", "istio-init", "linkerd-init",
-                                                 "linkerd-proxy", "vault-agent-init", "vault-agent",
-                                                 "gke-gcsfuse-sidecar"};
+constexpr std::string_view kEarlierSidecars[] = {"istio-proxy",  "istio-validation",   "istio-init",
+                                                 "linkerd-init", "linkerd-proxy",      "vault-agent-init",
+                                                 "vault-agent",  "gke-gcsfuse-sidecar"};
 constexpr int kNonRootUser = 65532;
 
 const json& EmptyArray() {
@@ -41,9 +41,12 @@ bool HasEntry(const json& list, const char* key, std::string_view value) {
 std::string EscapePointer(std::string_view token) {
   std::string escaped;
   for (const char c : token) {
-    if (c == '~') escaped += "~0";
-    else if (c == '/') escaped += "~1";
-    else escaped += c;
+    if (c == '~')
+      escaped += "~0";
+    else if (c == '/')
+      escaped += "~1";
+    else
+      escaped += c;
   }
   return escaped;
 }
@@ -90,9 +93,10 @@ Result<std::vector<size_t>> Trainers(const json& pod) {
                                     [&](const json& container) { return kube::StringAt(container, {"name"}) == name; });
     if (found == containers.end()) {
       std::string known;
-      for (const json& container : containers) known += (known.empty() ? "" : ", ") + kube::StringAt(container, {"name"});
-      return InvalidArgument(std::string("metadata.annotations[") + names::kContainersAnnotation + "]: the pod has no " +
-                             "container \"" + name + "\": its containers are " + known);
+      for (const json& container : containers)
+        known += (known.empty() ? "" : ", ") + kube::StringAt(container, {"name"});
+      return InvalidArgument(std::string("metadata.annotations[") + names::kContainersAnnotation +
+                             "]: the pod has no " + "container \"" + name + "\": its containers are " + known);
     }
     const size_t index = static_cast<size_t>(found - containers.begin());
     if (std::find(trainers.begin(), trainers.end(), index) == trainers.end()) trainers.push_back(index);
@@ -162,13 +166,16 @@ int64_t RunVolumeBytes(const InputSpec& spec, const Topology& topology, int64_t 
   const std::optional<int64_t> element = ElementBytes(spec);
   if (!element) return least;
   const int64_t slots = spec.delivery.prefetch_steps.value_or(topology.replicas_in_sync()) + 2;
-  // One element a step is shared by all replicas, and each replica's part is rounded up: twice covers pages and headers.
+  // One element a step is shared by all replicas, and each replica's part is rounded up: twice covers pages and
+  // headers.
   const double bytes = 2.0 * static_cast<double>(*element) * static_cast<double>(slots);
   return std::max(least, static_cast<int64_t>(std::min(bytes, static_cast<double>(kMost))));
 }
 
 json LoaderEnv(const World& world, int64_t replicas, const std::string& data_dir) {
-  const auto literal = [](const char* name, const std::string& value) { return json{{"name", name}, {"value", value}}; };
+  const auto literal = [](const char* name, const std::string& value) {
+    return json{{"name", name}, {"value", value}};
+  };
   const auto label = [](const char* name, const std::string& key) {
     return json{{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.labels['" + key + "']"}}}}}};
   };
@@ -270,15 +277,15 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
   }
 
   Patch patch;
-  const json run_volume = {
-      {"name", names::kRunVolume},
-      {"emptyDir",
-       {{"medium", "Memory"},
-        {"sizeLimit", std::to_string(RunVolumeBytes(plan.spec, {world.num_workers, 0, replicas},
-                                                    loader.run_volume_bytes))}}}};
+  const json run_volume = {{"name", names::kRunVolume},
+                           {"emptyDir",
+                            {{"medium", "Memory"},
+                             {"sizeLimit", std::to_string(RunVolumeBytes(plan.spec, {world.num_workers, 0, replicas},
+                                                                         loader.run_volume_bytes))}}}};
   patch.Append(spec, "/spec", "volumes", run_volume);
-  patch.Append(spec, "/spec", "volumes",
-               {{"name", names::kPlanVolume}, {"configMap", {{"name", names::PlanConfigMapName(input_name, plan.hash)}}}});
+  patch.Append(
+      spec, "/spec", "volumes",
+      {{"name", names::kPlanVolume}, {"configMap", {{"name", names::PlanConfigMapName(input_name, plan.hash)}}}});
   json mounts = json::array({{{"name", names::kRunVolume}, {"mountPath", names::kRunDir}},
                              {{"name", names::kPlanVolume}, {"mountPath", names::kPlanDir}, {"readOnly", true}}});
   if (volume.is_object()) {

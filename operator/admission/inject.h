@@ -1,7 +1,7 @@
 // What the webhook does to a pod, as a pure function: pod + plan -> JSON Patch (RFC 6902).
 //
-// The patch appends to the pod's lists and touches nothing else: a pod that is decoded and written again loses the fields
-// that the program does not know, a native sidecar's restartPolicy among them.
+// The patch appends to the pod's lists and touches nothing else: a pod that is decoded and written again loses the
+// fields that the program does not know, a native sidecar's restartPolicy among them.
 #pragma once
 
 #include <cstdint>

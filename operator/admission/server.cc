@@ -138,8 +138,8 @@ class Reviewer {
     // The condition Accepted says the same, but may not have been written yet for an input just made or changed.
     const Result<InputSpec> spec = ParseInputSpec(input->value("spec", json::object()));
     if (!spec.ok()) {
-      return Denied("InputNotAccepted", where + " is not Accepted: " + spec.status().message() +
-                                            ": correct it, then create the pod again");
+      return Denied("InputNotAccepted",
+                    where + " is not Accepted: " + spec.status().message() + ": correct it, then create the pod again");
     }
     Plan plan = CompilePlan(*spec, name_space + "/" + input_name);
     if (std::optional<Plan> pinned = PinnedPlan(pod, name_space, input_name, plan.hash)) plan = std::move(*pinned);

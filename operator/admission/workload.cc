@@ -77,9 +77,9 @@ Result<World> FindWorld(const json& pod, const FindOwner& find_owner) {
     }
     world.num_workers = annotated.value_or(1);
     if (world.index_label.empty() && world.num_workers > 1) {
-      return InvalidArgument(std::string("metadata.annotations[") + names::kWorkersAnnotation + "]: " +
-                             std::to_string(world.num_workers) + " workers, but the pod has no index among them: use an " +
-                             "Indexed Job or a StatefulSet");
+      return InvalidArgument(std::string("metadata.annotations[") + names::kWorkersAnnotation +
+                             "]: " + std::to_string(world.num_workers) +
+                             " workers, but the pod has no index among them: use an " + "Indexed Job or a StatefulSet");
     }
     return world;
   }

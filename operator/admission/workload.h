@@ -31,8 +31,8 @@ using FindOwner = std::function<std::shared_ptr<const nlohmann::json>(std::strin
 // not known yet.
 Result<World> FindWorld(const nlohmann::json& pod, const FindOwner& find_owner);
 
-// The place that pods made from the template of `owner` (a Job or StatefulSet, as written by a user) will have. Any other
-// kind has one worker, unless the template's annotation says otherwise.
+// The place that pods made from the template of `owner` (a Job or StatefulSet, as written by a user) will have. Any
+// other kind has one worker, unless the template's annotation says otherwise.
 Result<World> WorldOfTemplate(const nlohmann::json& owner, const nlohmann::json& pod_template);
 
 }  // namespace headrace::op

@@ -17,8 +17,8 @@ Status ApplyObjects(kube::Client& client, const Decision& decision) {
     RETURN_IF_ERROR(client.Apply(ResourceOf(object), object));
   }
   for (const kube::Object& object : decision.remove) {
-    RETURN_IF_ERROR(client.Delete(kube::kConfigMaps, kube::NamespaceOf(*object), kube::NameOf(*object),
-                                  kube::UidOf(*object)));
+    RETURN_IF_ERROR(
+        client.Delete(kube::kConfigMaps, kube::NamespaceOf(*object), kube::NameOf(*object), kube::UidOf(*object)));
   }
   return {};
 }
@@ -36,11 +36,11 @@ Status Apply(kube::Client& client, kube::EventRecorder& events, const Observed& 
   }
   if (input.value("status", json::object()) != decision.status) {
     // No resourceVersion: the operator alone owns the status, and each decision holds the whole of it.
-    RETURN_IF_ERROR(client.ApplyStatus(
-        kube::kInputs, {{"apiVersion", kube::kInputs.api_version()},
-                        {"kind", kube::kInputs.kind},
-                        {"metadata", {{"name", observed.name}, {"namespace", observed.name_space}}},
-                        {"status", decision.status}}));
+    RETURN_IF_ERROR(
+        client.ApplyStatus(kube::kInputs, {{"apiVersion", kube::kInputs.api_version()},
+                                           {"kind", kube::kInputs.kind},
+                                           {"metadata", {{"name", observed.name}, {"namespace", observed.name_space}}},
+                                           {"status", decision.status}}));
   }
   for (const DecidedEvent& event : decision.events) {
     events.Record(input, event.type, event.reason, event.action, event.note);

@@ -21,10 +21,10 @@ struct DecidedEvent {
 };
 
 struct Decision {
-  std::vector<nlohmann::json> apply;    // whole objects, by server-side apply
-  std::vector<kube::Object> remove;     // ConfigMaps
-  nlohmann::json status;                // the whole status
-  std::vector<DecidedEvent> events;     // recorded once the status is written
+  std::vector<nlohmann::json> apply;  // whole objects, by server-side apply
+  std::vector<kube::Object> remove;   // ConfigMaps
+  nlohmann::json status;              // the whole status
+  std::vector<DecidedEvent> events;   // recorded once the status is written
   std::optional<std::chrono::milliseconds> look_again;
 };
 

@@ -39,8 +39,8 @@ void RetireRule(Draft& draft) {
     const nlohmann::json* owner = kube::ControllerOf(*map);
     if (owner == nullptr || kube::StringAt(*owner, {"uid"}) != kube::UidOf(*observed.input)) continue;
     newest = std::max(newest, CreatedAt(*map));
-    current_exists |= kube::StringAt(*map, {"metadata", "name"}) ==
-                      names::PlanConfigMapName(observed.name, draft.plan->hash);
+    current_exists |=
+        kube::StringAt(*map, {"metadata", "name"}) == names::PlanConfigMapName(observed.name, draft.plan->hash);
     if (used.count(kube::NameOf(*map)) == 0) unused.push_back(map);
   }
   if (unused.empty() || !current_exists) return;  // the event of the new ConfigMap brings the key back

@@ -187,8 +187,8 @@ void AddEvents(Draft& draft, const Run& run, const json* before) {
   } else if (message == "completed") {
     if (message != message_before) tell(kube::EventType::kNormal, "RunCompleted", workers);
   } else if (run.desired > 0 && run.ready >= run.desired && ready_before < run.desired) {
-    tell(kube::EventType::kNormal, "RunReady", workers + " with " + std::to_string(run.replicas_per_worker) +
-                                                   " replica(s) each get batches");
+    tell(kube::EventType::kNormal, "RunReady",
+         workers + " with " + std::to_string(run.replicas_per_worker) + " replica(s) each get batches");
   }
 }
 
@@ -201,9 +201,8 @@ void RunsRule(Draft& draft) {
     by_owner[owner != nullptr ? kube::StringAt(*owner, {"uid"}) : kube::UidOf(*pod)].push_back(pod.get());
   }
   for (const auto& [uid, pods] : by_owner) draft.runs.push_back(MakeRun(pods));
-  std::sort(draft.runs.begin(), draft.runs.end(), [](const Run& a, const Run& b) {
-    return a.started != b.started ? a.started > b.started : a.uid < b.uid;
-  });
+  std::sort(draft.runs.begin(), draft.runs.end(),
+            [](const Run& a, const Run& b) { return a.started != b.started ? a.started > b.started : a.uid < b.uid; });
   if (draft.runs.empty()) return;
 
   json& status = draft.decision.status;

@@ -32,16 +32,16 @@ bool Contains(const json& object, const json& wanted) {
 
 void ServiceRule(Draft& draft) {
   const Observed& observed = draft.observed;
-  json service = {{"apiVersion", "v1"},
-                  {"kind", "Service"},
-                  {"metadata", OwnedMetadata(observed, names::ServiceName(observed.name))},
-                  {"spec",
-                   {{"clusterIP", "None"},
-                    {"publishNotReadyAddresses", true},  // loaders speak to each other before they are ready
-                    {"selector", {{names::kInputLabel, observed.name}}},
-                    {"ports", json::array({{{"name", names::kLoaderPortName},
-                                            {"port", names::kLoaderPort},
-                                            {"protocol", "TCP"}}})}}}};
+  json service = {
+      {"apiVersion", "v1"},
+      {"kind", "Service"},
+      {"metadata", OwnedMetadata(observed, names::ServiceName(observed.name))},
+      {"spec",
+       {{"clusterIP", "None"},
+        {"publishNotReadyAddresses", true},  // loaders speak to each other before they are ready
+        {"selector", {{names::kInputLabel, observed.name}}},
+        {"ports",
+         json::array({{{"name", names::kLoaderPortName}, {"port", names::kLoaderPort}, {"protocol", "TCP"}}})}}}};
   if (observed.service != nullptr) {
     json same = *observed.service;
     same.erase("apiVersion");

@@ -1,5 +1,5 @@
-// The rules of reconciliation, in the order in which they act. Each is pure: it reads what was observed and what earlier
-// rules found, and adds to the decision.
+// The rules of reconciliation, in the order in which they act. Each is pure: it reads what was observed and what
+// earlier rules found, and adds to the decision.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
