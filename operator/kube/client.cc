@@ -115,7 +115,7 @@ Result<json> Client::Call(const HttpCall& call) {
 }
 
 Result<json> Client::Get(const Resource& resource, const std::string& name_space, const std::string& name) {
-  return Call({.method = "GET", .target = PathOf(resource, name_space, name), .content_type = {}, .body = {}});
+  return Call({.method = "GET", .target = PathOf(resource, name_space, name)});
 }
 
 Result<std::string> Client::ListEach(const Resource& resource, const std::string& name_space,
@@ -126,7 +126,7 @@ Result<std::string> Client::ListEach(const Resource& resource, const std::string
     if (!label_selector.empty()) query.emplace_back("labelSelector", label_selector);
     if (!token.empty()) query.emplace_back("continue", token);
     const std::string target = PathOf(resource, name_space, "") + "?" + QueryOf(query);
-    ASSIGN_OR_RETURN(json page, Call({.method = "GET", .target = target, .content_type = {}, .body = {}}));
+    ASSIGN_OR_RETURN(json page, Call({.method = "GET", .target = target}));
     const auto items = page.find("items");
     if (items != page.end() && items->is_array()) {
       for (json& item : *items) {

@@ -61,9 +61,9 @@ struct ClientOptions {
   int page_size = 500;
   int retry_attempts = 3;  // after 429 and 503 with Retry-After
   std::chrono::milliseconds retry_after_cap{5000};
-  std::function<void(std::chrono::milliseconds)> sleep;  // null: sleeps
+  std::function<void(std::chrono::milliseconds)> sleep = {};  // null: sleeps
   // Called for each reply: method, HTTP status ("<error>" where none came), seconds. May be null.
-  std::function<void(std::string_view method, std::string_view code, double seconds)> on_request;
+  std::function<void(std::string_view method, std::string_view code, double seconds)> on_request = {};
 };
 
 class Client {

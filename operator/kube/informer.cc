@@ -97,7 +97,7 @@ Status Informer::Watch(std::stop_token stop) {
       {"timeoutSeconds", std::to_string(options_.watch_timeout.count())}};
   if (!options_.label_selector.empty()) query.emplace_back("labelSelector", options_.label_selector);
   const std::string path = PathOf(options_.resource, options_.name_space, "");
-  const HttpCall call{.method = "GET", .target = path + "?" + QueryOf(query), .content_type = {}, .body = {}};
+  const HttpCall call{.method = "GET", .target = path + "?" + QueryOf(query)};
   partial_line_.clear();
   progress_ = false;
   const Result<HttpReply> reply =

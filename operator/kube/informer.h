@@ -35,16 +35,16 @@ struct InformerHandler {
 };
 
 struct InformerOptions {
-  Resource resource;
-  std::string name_space;                       // empty: all
-  std::string label_selector;                   // empty: all
-  std::function<void(nlohmann::json&)> slim;    // drops what nobody reads, before storing; may be null
-  std::chrono::seconds watch_timeout{290};      // the server ends the watch then
-  std::chrono::milliseconds idle_margin{5000};  // ... and this much later it counts as dead
+  Resource resource = {};
+  std::string name_space = {};                     // empty: all
+  std::string label_selector = {};                 // empty: all
+  std::function<void(nlohmann::json&)> slim = {};  // drops what nobody reads, before storing; may be null
+  std::chrono::seconds watch_timeout{290};         // the server ends the watch then
+  std::chrono::milliseconds idle_margin{5000};     // ... and this much later it counts as dead
   std::chrono::milliseconds backoff_min{800};
   std::chrono::milliseconds backoff_max{30000};
   // Called after each list ("list") and each watch ("watch") with how it ended. May be null.
-  std::function<void(const char* verb, const Status&)> on_call;
+  std::function<void(const char* verb, const Status&)> on_call = {};
 };
 
 class Informer {

@@ -17,8 +17,8 @@ namespace headrace::kube {
 struct HttpCall {
   std::string method;  // "GET", "PATCH", ...
   std::string target;  // path and query, already encoded
-  std::string content_type;
-  std::string body;
+  std::string content_type = {};
+  std::string body = {};
 };
 
 struct HttpReply {

@@ -25,10 +25,10 @@ class WorkQueue {
     Duration base_delay{5};
     Duration max_delay{1'000'000};
     std::function<TimePoint()> now = std::chrono::steady_clock::now;
-    std::function<void()> on_add;                // a key became ready or dirty; may be null, as the others
-    std::function<void(double seconds)> on_get;  // how long the key was ready
-    std::function<void(double seconds)> on_done;
-    std::function<void()> on_retry;
+    std::function<void()> on_add = {};                // a key became ready or dirty; may be null, as the others
+    std::function<void(double seconds)> on_get = {};  // how long the key was ready
+    std::function<void(double seconds)> on_done = {};
+    std::function<void()> on_retry = {};
   };
   explicit WorkQueue(Options options);
 
