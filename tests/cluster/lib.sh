@@ -36,7 +36,7 @@ hierarchies() {
   if [ -e /sys/fs/cgroup/cgroup.controllers ]; then echo /sys/fs/cgroup; return; fi
   local dir
   for dir in /sys/fs/cgroup/*/; do
-    [ ! -L "${dir%/}" ] && [ -e "${dir}cgroup.procs" ] && [ ! -e "${dir}cgroup.controllers" ] && echo "${dir%/}"
+    [ ! -L "${dir%/}" ] && [ -e "${dir}cgroup.procs" ] && echo "${dir%/}"
   done
   return 0
 }
