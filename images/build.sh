@@ -9,8 +9,13 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/tests/cluster/lib.sh"
 say() { printf 'images: %s\n' "$*" >&2; }
-VERSION=0.1.0
 BASE=docker.io/library/debian:bookworm-slim
+# The names by which the chart and the example ask for the images.
+VERSION=$(sed -n 's/^appVersion: *"\?\([^"]*\)"\?$/\1/p' "$root/helm/headrace/Chart.yaml")
+repository() { awk -v block="$1" '$0 ~ "^" block ":" {inside = 1; next} /^[a-z]/ {inside = 0} inside && $1 == "repository:" {print $2; exit}' "$root/helm/headrace/values.yaml"; }
+OPERATOR_IMAGE=$(repository image):$VERSION
+LOADER_IMAGE=$(repository loader):$VERSION
+TRAINER_IMAGE=$(awk '$1 == "image:" {print $2; exit}' "$root/examples/digits/job.yaml")
 context=$root/build/images
 work=$CACHE/images
 BUILDAH=(buildah --root "$work/storage" --runroot "$work/run" --storage-driver overlay)
@@ -30,7 +35,8 @@ fill_context() {
   [ ${#wheels[@]} = 1 ] || die "several wheels in dist/: ${wheels[*]##*/}; remove the old ones"
   find "$context" -maxdepth 1 -name '*.whl' ! -name "${wheels[0]##*/}" -delete
   stage "${wheels[0]}" "$context/${wheels[0]##*/}"
-  stage "$root/examples/digits/train.py" "$context/digits/train.py"
+  local file
+  for file in train.py test.npz; do stage "$root/examples/digits/$file" "$context/digits/$file"; done
 }
 
 make_base() {
@@ -58,12 +64,12 @@ export_image() {  # TAG ARCHIVE
 }
 
 # The archive is of exactly these inputs when its stamp says so.
-inputs() { { sha256sum "$@" | sed "s|$root/||"; echo "$VERSION"; } | sha256sum | cut -d' ' -f1; }
+inputs() { { sha256sum "$@" | sed "s|$root/||"; echo "$TAG"; } | sha256sum | cut -d' ' -f1; }
 is_current() { [ -e "$IMAGES/$1.tar" ] && [ "$(cat "$work/$1.inputs" 2>/dev/null)" = "$2" ]; }
 
 make_pause() {
   local sum container dir
-  sum=$(inputs "$root/tests/cluster/pause.c")
+  sum=$(TAG='' inputs "$root/tests/cluster/pause.c")
   if is_current pause "$sum"; then return; fi
   say "building pause"
   dir=$(mktemp -d)
@@ -78,9 +84,9 @@ make_pause() {
   echo "$sum" > "$work/pause.inputs"
 }
 
-make_image() {  # NAME DOCKERFILE CONTEXT-FILE...
-  local name=$1 dockerfile=$2 sum tag=docker.io/headrace/$1:$VERSION began=$SECONDS; shift 2
-  sum=$(inputs "$root/$dockerfile" "${@/#/$context/}")
+make_image() {  # NAME TAG DOCKERFILE CONTEXT-FILE...
+  local name=$1 tag=$2 dockerfile=$3 sum began=$SECONDS; shift 3
+  sum=$(TAG=$tag inputs "$root/$dockerfile" "${@/#/$context/}")
   if is_current "$name" "$sum"; then return; fi
   make_base
   say "building $tag"
@@ -100,9 +106,9 @@ case ${1:-all} in
   all)
     fill_context
     make_pause
-    make_image operator images/operator.Dockerfile headrace-operator
-    make_image loader images/loader.Dockerfile headrace-loader
-    make_image digits-trainer examples/digits/Dockerfile "$(cd "$context" && echo headrace-*.whl)" digits/train.py
+    make_image operator "$OPERATOR_IMAGE" images/operator.Dockerfile headrace-operator
+    make_image loader "$LOADER_IMAGE" images/loader.Dockerfile headrace-loader
+    make_image digits-trainer "$TRAINER_IMAGE" examples/digits/Dockerfile "$(cd "$context" && echo headrace-*.whl)" digits/train.py digits/test.npz
     ;;
   *) die "usage: images/build.sh [context|pause|base]" ;;
 esac

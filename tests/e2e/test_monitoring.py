@@ -19,7 +19,7 @@ scrape_configs:
 - job_name: headrace
   file_sd_configs: [{files: [targets.json], refresh_interval: 1s}]
 """
-PORT_NAMES = ("headrace", "metrics")
+PORT_NAMES = ("headrace", "http")
 
 
 def targets_of(pod):
