@@ -1,0 +1,31 @@
+// A view of the metadata of an object given as JSON. Absent or mistyped fields read as empty, never throw.
+#pragma once
+
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace headrace::kube {
+
+std::string NameOf(const nlohmann::json& object);
+std::string NamespaceOf(const nlohmann::json& object);
+std::string UidOf(const nlohmann::json& object);
+std::string ResourceVersionOf(const nlohmann::json& object);
+std::string LabelOf(const nlohmann::json& object, std::string_view label);
+std::string AnnotationOf(const nlohmann::json& object, std::string_view annotation);
+
+// The string at object[a][b]...; empty if there is none.
+std::string StringAt(const nlohmann::json& object, std::initializer_list<std::string_view> path);
+
+// The ownerReference with controller: true; null if none. Points into `object`.
+const nlohmann::json* ControllerOf(const nlohmann::json& object);
+
+// Splits "namespace/name". An unqualified key has an empty namespace.
+struct NamespacedName {
+  std::string name_space;
+  std::string name;
+};
+NamespacedName SplitKey(std::string_view key);
+
+}  // namespace headrace::kube

@@ -1,0 +1,157 @@
+#include "operator/kube/work_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace headrace::kube {
+namespace {
+
+using namespace std::chrono_literals;
+
+class WorkQueueTest : public ::testing::Test {
+ protected:
+  WorkQueue::TimePoint now_{};
+  WorkQueue queue_{{.now = [this] { return now_; }}};
+};
+
+TEST_F(WorkQueueTest, GivesKeysInOrderAndOnce) {
+  queue_.Add("a");
+  queue_.Add("b");
+  queue_.Add("a");
+  EXPECT_EQ(queue_.TryGet(), "a");
+  EXPECT_EQ(queue_.TryGet(), "b");
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+}
+
+TEST_F(WorkQueueTest, KeyAddedWhileWorkedOnComesAgainOnlyAfterDone) {
+  queue_.Add("a");
+  ASSERT_EQ(queue_.TryGet(), "a");
+  queue_.Add("a");
+  queue_.Add("a");
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+  queue_.Done("a");
+  EXPECT_EQ(queue_.TryGet(), "a");
+  queue_.Done("a");
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+}
+
+TEST_F(WorkQueueTest, DelayedKeyComesWhenDueAndTheEarliestCounts) {
+  queue_.AddAfter("a", 100ms);
+  queue_.AddAfter("a", 50ms);
+  queue_.AddAfter("a", 200ms);
+  now_ += 49ms;
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+  now_ += 1ms;
+  EXPECT_EQ(queue_.TryGet(), "a");
+  queue_.Done("a");
+  now_ += 1000ms;
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+}
+
+TEST_F(WorkQueueTest, BackoffDoublesToItsCapAndIsForgotten) {
+  std::vector<int64_t> delays;
+  for (int i = 0; i < 20; ++i) {
+    queue_.AddRateLimited("a");
+    int64_t waited = 0;
+    for (int64_t step = 1; !queue_.TryGet(); step = 1) {
+      now_ += WorkQueue::Duration(step);
+      waited += step;
+      ASSERT_LT(waited, 1'100'000);
+    }
+    queue_.Done("a");
+    delays.push_back(waited);
+  }
+  EXPECT_EQ(delays[0], 5);
+  EXPECT_EQ(delays[1], 10);
+  EXPECT_EQ(delays[10], 5120);
+  EXPECT_EQ(delays[17], 655360);
+  EXPECT_EQ(delays[18], 1'000'000);
+  EXPECT_EQ(delays[19], 1'000'000);
+  EXPECT_EQ(queue_.Failures("a"), 20);
+  queue_.Forget("a");
+  EXPECT_EQ(queue_.Failures("a"), 0);
+  queue_.AddRateLimited("a");
+  now_ += 5ms;
+  EXPECT_EQ(queue_.TryGet(), "a");
+}
+
+TEST_F(WorkQueueTest, StatsSeeDepthAndUnfinishedWork) {
+  queue_.Add("a");
+  queue_.Add("b");
+  queue_.Add("c");
+  ASSERT_TRUE(queue_.TryGet());
+  now_ += 2000ms;
+  ASSERT_TRUE(queue_.TryGet());
+  now_ += 1000ms;
+  const WorkQueue::Stats stats = queue_.GetStats();
+  EXPECT_EQ(stats.depth, 1u);
+  EXPECT_DOUBLE_EQ(stats.unfinished_seconds, 4.0);
+  EXPECT_DOUBLE_EQ(stats.longest_seconds, 3.0);
+}
+
+TEST(WorkQueueThreads, ShutDownWakesWaiters) {
+  WorkQueue queue({});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { EXPECT_EQ(queue.Get(), std::nullopt); });
+  queue.ShutDown();
+  for (std::thread& thread : threads) thread.join();
+  queue.Add("late");
+  EXPECT_EQ(queue.Get(), std::nullopt);
+}
+
+TEST(WorkQueueThreads, ASleeperWakesForAnEarlierKey) {
+  WorkQueue queue({});
+  queue.AddAfter("late", 1h);
+  std::thread adder([&] { queue.AddAfter("early", 1ms); });
+  EXPECT_EQ(queue.Get(), "early");
+  adder.join();
+}
+
+TEST(WorkQueueThreads, NeverTheSameKeyOnTwoWorkersAndNoneIsLost) {
+  constexpr int kKeys = 7, kAdds = 3000, kWorkers = 4;
+  WorkQueue queue({});
+  std::atomic<int> inside[kKeys] = {};
+  std::atomic<int> seen[kKeys] = {};   // the newest value a worker has acted on
+  std::atomic<int> value[kKeys] = {};  // what the adders last wrote
+  std::atomic<int> settled = 0;
+  std::vector<std::thread> workers;
+  for (int i = 0; i < kWorkers; ++i) {
+    workers.emplace_back([&] {
+      while (const auto key = queue.Get()) {
+        const int k = std::stoi(*key);
+        EXPECT_EQ(inside[k].fetch_add(1), 0);
+        seen[k] = value[k].load();
+        inside[k].fetch_sub(1);
+        queue.Done(*key);
+        if (seen[k] == kAdds) {
+          ++settled;
+          settled.notify_all();
+        }
+      }
+    });
+  }
+  std::vector<std::thread> adders;
+  for (int k = 0; k < kKeys; ++k) {
+    adders.emplace_back([&, k] {
+      for (int n = 1; n <= kAdds; ++n) {
+        value[k] = n;
+        queue.Add(std::to_string(k));
+      }
+    });
+  }
+  for (std::thread& thread : adders) thread.join();
+  const auto all_seen = [&] {
+    for (const auto& s : seen)
+      if (s != kAdds) return false;
+    return true;
+  };
+  for (int before = settled; !all_seen(); before = settled) settled.wait(before);
+  queue.ShutDown();
+  for (std::thread& thread : workers) thread.join();
+}
+
+}  // namespace
+}  // namespace headrace::kube
