@@ -99,7 +99,7 @@ Status Engine::Deliver(uint64_t epoch, const Delivery& delivery, const std::atom
   descriptor.epoch = epoch;
   descriptor.step = step;
   descriptor.rows = static_cast<uint64_t>(piece.rows);
-  descriptor.flags = delivery.partial ? ring::kPartialStep : 0;
+  descriptor.flags = delivery.partial ? uint32_t{ring::kPartialStep} : 0;
   if (pipeline_.layout().batch_dims() > 1) {
     descriptor.inner_dims_count = 1;
     descriptor.inner_dims[0] = static_cast<uint64_t>(piece.row_records);
