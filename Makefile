@@ -17,8 +17,12 @@ build: setup ## release binaries in build/release/bin
 	@[ -e build/release/build.ninja ] || cmake --preset release
 	@cmake --build --preset release -j $(JOBS)
 
-wheel: build ## the Python package, dist/headrace-*.whl
+wheel: setup dist/wheel.stamp ## the Python package, dist/headrace-*.whl
+
+dist/wheel.stamp: $(shell git ls-files client common cmake CMakeLists.txt)
+	@echo "building the Python package ..."
 	@client/python/build_wheel.sh
+	@touch $@
 
 image-context: build wheel ## what the Dockerfiles of images/ copy, in build/images
 	@images/build.sh context

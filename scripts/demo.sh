@@ -8,6 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 . tests/cluster/lib.sh
 kubectl() { tests/cluster/run.sh kubectl "$@"; }
+helm() { tests/cluster/run.sh helm "$@"; }
 began=$SECONDS
 number=0
 step() { number=$((number + 1)); printf '\n\033[1m[%d] %s\033[0m  (%d s)\n' "$number" "$1" $((SECONDS - began)); }
@@ -76,14 +77,11 @@ tests/cluster/up.sh
 shown kubectl get nodes
 
 step "install Headrace"
-shown tests/cluster/run.sh helm install headrace helm/headrace --namespace headrace-system --create-namespace --wait --timeout 90s >build/helm.log 2>&1 ||
-  { cat build/helm.log; explain_failure; exit 1; }
+shown helm install headrace helm/headrace --namespace headrace-system --create-namespace --wait --timeout 90s || { explain_failure; exit 1; }
 shown kubectl get pods -n headrace-system
 
 step "apply examples/digits: the input, its data, and a Job of two trainers"
-manifests=()
-for file in examples/digits/*.yaml; do manifests+=(-f "$file"); done
-shown kubectl apply "${manifests[@]}"
+shown kubectl apply -f examples/digits/
 wait_for_trainers
 
 step "train: softmax regression on handwritten digits, two workers with two replicas each"
