@@ -23,3 +23,8 @@ if(TARGET headrace_python_native)
   set_tests_properties(client/python PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT
     "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1;HEADRACE_RING_LOADER=$<TARGET_FILE:ring_loader>")
 endif()
+
+# Run by hand or by `make bench`, never by ctest.
+add_executable(client_next_bench EXCLUDE_FROM_ALL bench/client_next_bench.cc)
+target_link_libraries(client_next_bench PRIVATE headrace::client fakes_fake_loader)
+set_target_properties(client_next_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
