@@ -53,7 +53,8 @@ TEST_F(TransportTest, SendsAndReceives) {
                        .body = R"({"data":{"k":"v"}})"};
   EXPECT_EQ(transport().Send(patch)->status, 200);
   EXPECT_EQ(api_.Find(kConfigMaps, "ml", "a")["data"]["k"], "v");
-  EXPECT_EQ(server_.connections(), 1) << "connections are kept alive";
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(transport().Send(get_a_).ok());
+  EXPECT_LT(server_.connections(), 10) << "connections are kept alive";
 }
 
 TEST_F(TransportTest, ReadsTheTokenForEachRequest) {
