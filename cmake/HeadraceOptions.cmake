@@ -21,3 +21,5 @@ if(CCACHE)
 endif()
 
 find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(nlohmann_json REQUIRED)

@@ -116,10 +116,10 @@ struct TensorsSource {
 
 using Source = std::variant<FilesSource, RangeSource, TensorsSource>;
 
-enum class Strategy { kMirrored, kMultiWorkerMirrored, kTPU, kParameterServer };
+enum class Strategy { kMirrored, kMultiWorkerMirrored };
 enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };
 enum class Rebatch { kPerBatch, kContinuous };
-enum class MemoryKind { kAuto, kHost, kPinned, kDevice };
+enum class MemoryKind { kAuto, kHost };
 
 std::string_view PolicyName(AutoShardPolicy policy);  // "Auto", "File", ...
 

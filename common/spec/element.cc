@@ -1,0 +1,154 @@
+// What follows from a spec for the type and number of elements: tf.data's element_spec and cardinality().
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/spec/plan.h"
+
+namespace headrace {
+namespace {
+
+using nlohmann::json;
+
+// tf.data's cardinality of one transformation's output, given its input's.
+struct CardinalityOf {
+  int64_t n;
+
+  bool Finite() const { return n >= 0; }
+  int64_t operator()(const Shuffle&) const { return n; }
+  int64_t operator()(const Enumerate&) const { return n; }
+  int64_t operator()(const Prefetch&) const { return n; }
+  int64_t operator()(const Interleave&) const { return n; }
+  int64_t operator()(const Repeat& repeat) const {
+    if (repeat.count == 0 || n == 0) return 0;
+    if (repeat.count < 0) return kInfiniteCardinality;
+    return Finite() ? n * repeat.count : n;
+  }
+  int64_t operator()(const Batch& batch) const {
+    if (!Finite()) return n;
+    return batch.drop_remainder ? n / batch.size : (n + batch.size - 1) / batch.size;
+  }
+  int64_t operator()(const Take& take) const {
+    if (take.count < 0) return n;
+    if (n == kInfiniteCardinality) return take.count;
+    return Finite() ? std::min(n, take.count) : (take.count == 0 ? 0 : n);
+  }
+  int64_t operator()(const Skip& skip) const {
+    if (skip.count < 0) return 0;
+    return Finite() ? std::max<int64_t>(0, n - skip.count) : n;
+  }
+  int64_t operator()(const Shard& shard) const {
+    if (!Finite()) return n;
+    if (shard.hint) return kUnknownCardinality;  // depends on the number of workers
+    return n <= shard.index ? 0 : (n - shard.index + shard.num_shards - 1) / shard.num_shards;
+  }
+};
+
+int64_t RangeCardinality(const RangeSource& range) {
+  if (!range.stop) return kInfiniteCardinality;
+  const int64_t span = range.step > 0 ? *range.stop - range.start : range.start - *range.stop;
+  const int64_t step = range.step > 0 ? range.step : -range.step;
+  return span <= 0 ? 0 : (span + step - 1) / step;
+}
+
+int64_t SourceCardinality(const Source& source) {
+  if (const auto* range = std::get_if<RangeSource>(&source)) return RangeCardinality(*range);
+  if (const auto* tensors = std::get_if<TensorsSource>(&source)) {
+    return tensors->tensors.empty() ? 0 : tensors->tensors[0].shape[0];
+  }
+  // How many records the files hold is known only by reading them; but endlessly repeated files never end.
+  int64_t files = kUnknownCardinality;
+  for (const Transformation& t : std::get<FilesSource>(source).pipeline) files = std::visit(CardinalityOf{files}, t);
+  return files == kInfiniteCardinality ? kInfiniteCardinality : kUnknownCardinality;
+}
+
+std::vector<TensorSpec> SourceComponents(const InputSpec& spec) {
+  std::vector<TensorSpec> components;
+  if (const auto* range = std::get_if<RangeSource>(&spec.source)) {
+    components.push_back({"value", range->dtype, {}});
+  } else if (const auto* tensors = std::get_if<TensorsSource>(&spec.source)) {
+    for (const InlineTensor& tensor : tensors->tensors) {
+      components.push_back({tensor.name, tensor.dtype, {tensor.shape.begin() + 1, tensor.shape.end()}});
+    }
+  } else {
+    for (const Feature& feature : spec.features) components.push_back({feature.name, feature.dtype, feature.shape});
+  }
+  return components;
+}
+
+}  // namespace
+
+int64_t Cardinality(const InputSpec& spec) {
+  int64_t n = SourceCardinality(spec.source);
+  for (const Transformation& transformation : spec.pipeline) n = std::visit(CardinalityOf{n}, transformation);
+  return n;
+}
+
+ElementShape PipelineElement(const InputSpec& spec) {
+  ElementShape element{SourceComponents(spec), 0, Cardinality(spec) == kInfiniteCardinality};
+  for (const Transformation& transformation : spec.pipeline) {
+    if (const auto* batch = std::get_if<Batch>(&transformation)) {
+      ++element.batch_dims;
+      for (TensorSpec& component : element.components) {
+        component.shape.insert(component.shape.begin(), batch->drop_remainder ? batch->size : kUnknownDim);
+      }
+    } else if (std::holds_alternative<Enumerate>(transformation)) {
+      element.components.insert(element.components.begin(), {"index", DType::kInt64, {}});
+    }
+  }
+  return element;
+}
+
+std::vector<TensorSpec> ElementSpec(const Plan& plan, const Topology& topology) {
+  ElementShape element = PipelineElement(plan.spec);
+  const int64_t replicas = topology.replicas_in_sync();
+  if (replicas == 1 || element.batch_dims == 0) return element.components;
+  for (TensorSpec& component : element.components) {
+    int64_t& dim = component.shape[0];
+    const bool stays_static =
+        (element.endless || topology.num_workers == 1) && dim != kUnknownDim && dim % replicas == 0;
+    dim = stays_static ? dim / replicas : kUnknownDim;
+  }
+  return element.components;
+}
+
+std::string TensorSpec::ToString() const {
+  std::string text = "TensorSpec(shape=(";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    text += (i > 0 ? ", " : "") + (shape[i] == kUnknownDim ? "None" : std::to_string(shape[i]));
+  }
+  if (shape.size() == 1) text += ",";
+  return text + "), dtype=tf." + std::string(DTypeName(dtype)) + ", name=None)";
+}
+
+std::string ToString(const std::vector<TensorSpec>& element_spec) {
+  if (element_spec.size() == 1) return element_spec[0].ToString();
+  std::string text = "(";
+  for (size_t i = 0; i < element_spec.size(); ++i) text += (i > 0 ? ", " : "") + element_spec[i].ToString();
+  return text + ")";
+}
+
+json ToJson(const std::vector<TensorSpec>& element_spec) {
+  json list = json::array();
+  for (const TensorSpec& component : element_spec) {
+    list.push_back({{"name", component.name}, {"dtype", DTypeName(component.dtype)}, {"shape", component.shape}});
+  }
+  return list;
+}
+
+Result<std::vector<TensorSpec>> ParseElementSpec(const json& element_spec) {
+  std::vector<TensorSpec> components;
+  if (!element_spec.is_array()) return InvalidArgument("an element spec must be a list");
+  for (const json& item : element_spec) {
+    const json name = item.is_object() ? item.value("name", json()) : json();
+    const json dtype = item.is_object() ? item.value("dtype", json()) : json();
+    const json shape = item.is_object() ? item.value("shape", json()) : json();
+    const auto parsed = dtype.is_string() ? ParseDType(dtype.get<std::string>()) : std::nullopt;
+    bool whole = shape.is_array();
+    for (const json& dim : shape) whole = whole && dim.is_number_integer();
+    if (!name.is_string() || !parsed || !whole) return InvalidArgument("not a tensor spec: " + item.dump());
+    components.push_back({name.get<std::string>(), *parsed, shape.get<std::vector<int64_t>>()});
+  }
+  return components;
+}
+
+}  // namespace headrace

@@ -1,0 +1,354 @@
+#include "common/spec/input_spec.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "common/spec/object_reader.h"
+#include "common/spec/transformations.h"
+
+namespace headrace {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMaxCount = int64_t{1} << 53;
+constexpr int64_t kMaxDim = int64_t{1} << 31;
+constexpr int64_t kMaxRecordBytes = int64_t{1} << 30;
+constexpr size_t kMaxPaths = 1024;
+constexpr size_t kMaxFeatures = 128;
+constexpr size_t kMaxPipeline = 32;
+constexpr size_t kMaxDims = 8;
+constexpr size_t kMaxInlineValues = 4096;
+
+DType ReadDType(ObjectReader& reader, DType otherwise) {
+  return reader.Enum<DType>("dtype",
+                            {{"bool", DType::kBool},
+                             {"int8", DType::kInt8},
+                             {"uint8", DType::kUint8},
+                             {"int16", DType::kInt16},
+                             {"uint16", DType::kUint16},
+                             {"int32", DType::kInt32},
+                             {"uint32", DType::kUint32},
+                             {"int64", DType::kInt64},
+                             {"uint64", DType::kUint64},
+                             {"float16", DType::kFloat16},
+                             {"bfloat16", DType::kBfloat16},
+                             {"float32", DType::kFloat32},
+                             {"float64", DType::kFloat64}},
+                            otherwise);
+}
+
+std::vector<int64_t> ReadShape(ObjectReader& reader, DType dtype) {
+  std::vector<int64_t> shape;
+  const json* dims = reader.Array("shape", 0, kMaxDims);
+  if (dims == nullptr) return shape;
+  int64_t bytes = static_cast<int64_t>(DTypeSize(dtype));
+  for (const json& dim : *dims) {
+    if (!dim.is_number_integer() || dim < 1 || dim > kMaxDim) {
+      reader.Error("shape", dims->dump() + ": each dimension must be a whole number from 1 to " +
+                                std::to_string(kMaxDim) + " (variable lengths are not offered yet)");
+      return {};
+    }
+    shape.push_back(dim.get<int64_t>());
+    if (bytes > kMaxRecordBytes / shape.back()) {
+      reader.Error("shape", dims->dump() + " is more than 1 GiB a record");
+      return {};
+    }
+    bytes *= shape.back();
+  }
+  return shape;
+}
+
+std::vector<double> ReadNumbers(ObjectReader& reader, std::string_view name, const json& list) {
+  std::vector<double> numbers;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].is_number()) {
+      reader.Error(std::string(name) + "[" + std::to_string(i) + "]", "must be a number, not " + list[i].dump());
+      return {};
+    }
+    numbers.push_back(list[i].get<double>());
+  }
+  return numbers;
+}
+
+int64_t NumValues(const std::vector<int64_t>& shape) {
+  int64_t values = 1;
+  for (const int64_t dim : shape) values *= dim;
+  return values;
+}
+
+FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
+  FilesSource files;
+  files.format = reader.Enum<FileFormat>("format", {{"TFRecord", FileFormat::kTFRecord}}, FileFormat::kTFRecord);
+  files.compression = reader.Enum<Compression>(
+      "compression", {{"Auto", Compression::kAuto}, {"None", Compression::kNone}, {"Gzip", Compression::kGzip}},
+      Compression::kAuto);
+  if (const json* paths = reader.Array("paths", 1, kMaxPaths)) {
+    for (size_t i = 0; i < paths->size(); ++i) {
+      const json& path = (*paths)[i];
+      if (!path.is_string() || path.get_ref<const std::string&>().empty()) {
+        reader.Error("paths[" + std::to_string(i) + "]", "must be a file path or glob, not " + path.dump());
+      } else {
+        files.paths.push_back(path.get<std::string>());
+      }
+    }
+  } else if (!reader.Has("paths")) {
+    reader.Error("paths", "is required: a list of file paths or globs");
+  }
+  // Where the files are mounted from concerns the pod alone: the webhook reads it, the plan does not hold it.
+  reader.Object("volume");
+  if (const json* pipeline = reader.Array("pipeline", 0, kMaxPipeline)) {
+    if (pipeline->is_array()) files.pipeline = ParsePipeline(*pipeline, reader.Path("pipeline"), true, errors);
+  }
+  return files;
+}
+
+RangeSource ParseRange(ObjectReader& reader) {
+  RangeSource range;
+  range.start = reader.Int("start", -kMaxCount, kMaxCount).value_or(0);
+  range.stop = reader.Int("stop", -kMaxCount, kMaxCount);
+  range.step = reader.Int("step", -kMaxCount, kMaxCount).value_or(1);
+  range.dtype = ReadDType(reader, DType::kInt64);
+  if (range.step == 0) reader.Error("step", "must not be 0");
+  return range;
+}
+
+TensorsSource ParseTensors(const json& list, const std::string& path, std::vector<FieldError>* errors) {
+  TensorsSource source;
+  for (size_t i = 0; i < list.size(); ++i) {
+    ObjectReader reader(list[i], path + "[" + std::to_string(i) + "]", errors);
+    InlineTensor tensor;
+    tensor.name = reader.RequiredString("name", 128);
+    tensor.dtype = ReadDType(reader, DType::kFloat32);
+    tensor.shape = ReadShape(reader, tensor.dtype);
+    if (const json* values = reader.Array("values", 1, kMaxInlineValues)) {
+      if (values->is_array()) tensor.values = ReadNumbers(reader, "values", *values);
+    } else if (!reader.Has("values")) {
+      reader.Error("values", "is required: the numbers, in row-major order");
+    }
+    if (tensor.shape.empty()) {
+      reader.Error("shape", "needs at least one dimension: the first is the number of elements");
+    } else if (!tensor.values.empty() && NumValues(tensor.shape) != static_cast<int64_t>(tensor.values.size())) {
+      reader.Error("values", "has " + std::to_string(tensor.values.size()) + " numbers; the shape takes " +
+                                 std::to_string(NumValues(tensor.shape)));
+    } else if (!source.tensors.empty() && !source.tensors[0].shape.empty() &&
+               source.tensors[0].shape[0] != tensor.shape[0]) {
+      reader.Error("shape", "has " + std::to_string(tensor.shape[0]) + " rows and " + path + "[0] has " +
+                                std::to_string(source.tensors[0].shape[0]) + "; all tensors need the same number");
+    }
+    source.tensors.push_back(std::move(tensor));
+  }
+  return source;
+}
+
+Source ParseSource(const json& object, const std::string& path, std::vector<FieldError>* errors) {
+  Source source;
+  ObjectReader reader(object, path, errors);
+  const json* files = reader.Object("files");
+  const json* range = reader.Object("range");
+  const json* tensors = reader.Array("tensors", 1, kMaxFeatures);
+  const int found = reader.Has("files") + reader.Has("range") + reader.Has("tensors");
+  if (found != 1) {
+    reader.Error("",
+                 "must hold exactly one of \"files\", \"range\" or \"tensors\", and holds " + std::to_string(found));
+  }
+  if (files != nullptr) {
+    ObjectReader files_reader(*files, reader.Path("files"), errors);
+    source = ParseFiles(files_reader, errors);
+  } else if (range != nullptr) {
+    ObjectReader range_reader(*range, reader.Path("range"), errors);
+    source = ParseRange(range_reader);
+  } else if (tensors != nullptr && tensors->is_array()) {
+    source = ParseTensors(*tensors, reader.Path("tensors"), errors);
+  }
+  return source;
+}
+
+std::vector<Feature> ParseFeatures(const json& list, const std::string& path, std::vector<FieldError>* errors) {
+  std::vector<Feature> features;
+  std::set<std::string> names;
+  for (size_t i = 0; i < list.size(); ++i) {
+    ObjectReader reader(list[i], path + "[" + std::to_string(i) + "]", errors);
+    Feature feature;
+    feature.name = reader.RequiredString("name", 128);
+    feature.dtype = ReadDType(reader, DType::kFloat32);
+    feature.shape = ReadShape(reader, feature.dtype);
+    if (const json* value = reader.Array("default", 1, kMaxInlineValues); value != nullptr && value->is_array()) {
+      feature.default_value = ReadNumbers(reader, "default", *value);
+      feature.has_default = true;
+      const int64_t wanted = NumValues(feature.shape);
+      if (value->size() != 1 && static_cast<int64_t>(value->size()) != wanted) {
+        reader.Error("default", "has " + std::to_string(value->size()) + " numbers; it takes 1 or " +
+                                    std::to_string(wanted) + ", as many as the shape holds");
+      }
+    }
+    if (!feature.name.empty() && !names.insert(feature.name).second) {
+      reader.Error("name", '"' + feature.name + "\" stands twice; each feature needs a name of its own");
+    }
+    features.push_back(std::move(feature));
+  }
+  return features;
+}
+
+Distribution ParseDistribution(const json& object, const std::string& path, std::vector<FieldError>* errors) {
+  ObjectReader reader(object, path, errors);
+  Distribution distribution;
+  distribution.strategy = reader.Enum<Strategy>(
+      "strategy", {{"Mirrored", Strategy::kMirrored}, {"MultiWorkerMirrored", Strategy::kMultiWorkerMirrored}},
+      Strategy::kMultiWorkerMirrored);
+  distribution.auto_shard_policy = reader.Enum<AutoShardPolicy>("autoShardPolicy",
+                                                                {{"Auto", AutoShardPolicy::kAuto},
+                                                                 {"File", AutoShardPolicy::kFile},
+                                                                 {"Data", AutoShardPolicy::kData},
+                                                                 {"Off", AutoShardPolicy::kOff},
+                                                                 {"Hint", AutoShardPolicy::kHint}},
+                                                                AutoShardPolicy::kAuto);
+  distribution.rebatch = reader.Enum<Rebatch>(
+      "rebatch", {{"PerBatch", Rebatch::kPerBatch}, {"Continuous", Rebatch::kContinuous}}, Rebatch::kPerBatch);
+  distribution.replicas_per_worker = reader.Int("replicasPerWorker", 1, 1024);
+  return distribution;
+}
+
+Delivery ParseDelivery(const json& object, const std::string& path, std::vector<FieldError>* errors) {
+  ObjectReader reader(object, path, errors);
+  Delivery delivery;
+  delivery.memory =
+      reader.Enum<MemoryKind>("memory", {{"Auto", MemoryKind::kAuto}, {"Host", MemoryKind::kHost}}, MemoryKind::kAuto);
+  delivery.prefetch_steps = reader.Int("prefetchSteps", 1, 4096);
+  return delivery;
+}
+
+// The rules that join several fields.
+void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
+  const bool files = std::holds_alternative<FilesSource>(spec.source);
+  if (files && spec.features.empty()) {
+    errors->push_back({"spec.features", "is required with spec.source.files: name the features of a record"});
+  }
+  if (!files && !spec.features.empty()) {
+    errors->push_back({"spec.features", "goes with spec.source.files only; range and tensors have their own types"});
+  }
+  const AutoShardPolicy policy = spec.distribution.auto_shard_policy;
+  const bool data = policy == AutoShardPolicy::kData || (policy == AutoShardPolicy::kAuto && !files);
+  if (data && spec.distribution.rebatch == Rebatch::kContinuous) {
+    errors->push_back({"spec.distribution.rebatch",
+                       "\"Continuous\" does not go with policy Data (to which Auto falls back without files): Data "
+                       "cuts each batch on its own; use PerBatch"});
+  }
+  int batches = 0;
+  int enumerates = 0;
+  const auto check_pipeline = [&](const std::vector<Transformation>& pipeline, const std::string& path) {
+    for (size_t i = 0; i < pipeline.size(); ++i) {
+      const std::string item = path + "[" + std::to_string(i) + "]." + std::string(TransformationName(pipeline[i]));
+      if (std::holds_alternative<Interleave>(pipeline[i]) && (!files || i != 0)) {
+        errors->push_back({item, files ? "must come first: it reads the files, and all others act on their records"
+                                       : "goes with spec.source.files only"});
+      }
+      if (std::holds_alternative<Batch>(pipeline[i]) && ++batches > 2) {
+        errors->push_back({item, "is the third batch; at most two are offered"});
+      }
+      if (std::holds_alternative<Enumerate>(pipeline[i])) {
+        if (batches > 0) errors->push_back({item, "must come before batch: it numbers records"});
+        if (++enumerates > 1) errors->push_back({item, "stands twice; one is offered"});
+      }
+      if (const auto* shard = std::get_if<Shard>(&pipeline[i]);
+          shard != nullptr && shard->hint && policy != AutoShardPolicy::kHint) {
+        errors->push_back({item,
+                           "by: Hint takes effect under policy Hint only, and spec.distribution.autoShardPolicy "
+                           "is " +
+                               std::string(PolicyName(policy)) + "; set it to Hint, or give numShards and index"});
+      }
+    }
+  };
+  if (files) check_pipeline(std::get<FilesSource>(spec.source).pipeline, "spec.source.files.pipeline");
+  check_pipeline(spec.pipeline, "spec.pipeline");
+}
+
+json ShapeJson(const std::vector<int64_t>& shape) { return json(shape); }
+
+}  // namespace
+
+std::string_view PolicyName(AutoShardPolicy policy) {
+  switch (policy) {
+    case AutoShardPolicy::kAuto: return "Auto";
+    case AutoShardPolicy::kFile: return "File";
+    case AutoShardPolicy::kData: return "Data";
+    case AutoShardPolicy::kOff: return "Off";
+    case AutoShardPolicy::kHint: return "Hint";
+  }
+  return "Auto";
+}
+
+Result<InputSpec> ParseInputSpec(const json& spec, std::vector<FieldError>* errors) {
+  std::vector<FieldError> own;
+  InputSpec out;
+  {
+    ObjectReader reader(spec, "spec", &own);
+    if (const json* source = reader.Object("source")) {
+      out.source = ParseSource(*source, "spec.source", &own);
+    } else if (!reader.Has("source")) {
+      reader.Error("source", "is required: exactly one of \"files\", \"range\" or \"tensors\"");
+    }
+    if (const json* features = reader.Array("features", 0, kMaxFeatures); features && features->is_array()) {
+      out.features = ParseFeatures(*features, "spec.features", &own);
+    }
+    if (const json* pipeline = reader.Array("pipeline", 0, kMaxPipeline); pipeline && pipeline->is_array()) {
+      out.pipeline = ParsePipeline(*pipeline, "spec.pipeline", false, &own);
+    }
+    if (const json* object = reader.Object("distribution")) {
+      out.distribution = ParseDistribution(*object, "spec.distribution", &own);
+    }
+    if (const json* object = reader.Object("delivery")) out.delivery = ParseDelivery(*object, "spec.delivery", &own);
+  }
+  // Rules over several fields only make sense of fields that are right by themselves.
+  if (own.empty()) CheckTogether(out, &own);
+  if (own.empty()) return out;
+  std::string joined;
+  for (const FieldError& error : own) joined += (joined.empty() ? "" : "; ") + error.ToString();
+  if (errors != nullptr) *errors = std::move(own);
+  return InvalidArgument(std::move(joined));
+}
+
+json ToJson(const InputSpec& spec) {
+  json out;
+  if (const auto* files = std::get_if<FilesSource>(&spec.source)) {
+    const char* const compression = files->compression == Compression::kAuto   ? "Auto"
+                                    : files->compression == Compression::kGzip ? "Gzip"
+                                                                               : "None";
+    out["source"]["files"] = {{"format", "TFRecord"},
+                              {"paths", files->paths},
+                              {"compression", compression},
+                              {"pipeline", PipelineToJson(files->pipeline)}};
+  } else if (const auto* range = std::get_if<RangeSource>(&spec.source)) {
+    json& object = out["source"]["range"];
+    object = {{"start", range->start}, {"step", range->step}, {"dtype", DTypeName(range->dtype)}};
+    if (range->stop) object["stop"] = *range->stop;
+  } else {
+    json& list = out["source"]["tensors"] = json::array();
+    for (const InlineTensor& tensor : std::get<TensorsSource>(spec.source).tensors) {
+      list.push_back({{"name", tensor.name},
+                      {"dtype", DTypeName(tensor.dtype)},
+                      {"shape", ShapeJson(tensor.shape)},
+                      {"values", tensor.values}});
+    }
+  }
+  out["features"] = json::array();
+  for (const Feature& feature : spec.features) {
+    json object = {{"name", feature.name}, {"dtype", DTypeName(feature.dtype)}, {"shape", ShapeJson(feature.shape)}};
+    if (feature.has_default) object["default"] = feature.default_value;
+    out["features"].push_back(std::move(object));
+  }
+  out["pipeline"] = PipelineToJson(spec.pipeline);
+  json& distribution = out["distribution"];
+  distribution = {{"strategy", spec.distribution.strategy == Strategy::kMirrored ? "Mirrored" : "MultiWorkerMirrored"},
+                  {"autoShardPolicy", PolicyName(spec.distribution.auto_shard_policy)},
+                  {"rebatch", spec.distribution.rebatch == Rebatch::kPerBatch ? "PerBatch" : "Continuous"}};
+  if (spec.distribution.replicas_per_worker) {
+    distribution["replicasPerWorker"] = *spec.distribution.replicas_per_worker;
+  }
+  out["delivery"] = {{"memory", spec.delivery.memory == MemoryKind::kAuto ? "Auto" : "Host"}};
+  if (spec.delivery.prefetch_steps) out["delivery"]["prefetchSteps"] = *spec.delivery.prefetch_steps;
+  return out;
+}
+
+}  // namespace headrace

@@ -1,0 +1,120 @@
+#include "common/spec/plan.h"
+
+#include <openssl/sha.h>
+
+#include <nlohmann/json.hpp>
+
+namespace headrace {
+namespace {
+
+using nlohmann::json;
+
+std::string HashOf(const InputSpec& spec) {
+  // The apiVersion is part of it: the same words may mean something else in another version. nlohmann's objects are
+  // sorted by key, so equal specs have equal texts.
+  const std::string text = "headrace.dev/v1alpha1 " + ToJson(spec).dump();
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest);
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string hash;
+  for (int i = 0; i < 8; ++i) {
+    hash += kHex[digest[i] >> 4];
+    hash += kHex[digest[i] & 15];
+  }
+  return hash;
+}
+
+std::string SourceName(const InputSpec& spec) {
+  if (std::holds_alternative<RangeSource>(spec.source)) return "range";
+  if (std::holds_alternative<TensorsSource>(spec.source)) return "tensors";
+  return "files";
+}
+
+bool HasHint(const std::vector<Transformation>& pipeline) {
+  for (const Transformation& transformation : pipeline) {
+    const auto* shard = std::get_if<Shard>(&transformation);
+    if (shard != nullptr && shard->hint) return true;
+  }
+  return false;
+}
+
+std::string Plural(int64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Plan CompilePlan(InputSpec spec, std::string input) {
+  Plan plan;
+  plan.input = std::move(input);
+  plan.hash = HashOf(spec);
+  const bool files = std::holds_alternative<FilesSource>(spec.source);
+  plan.effective_policy = spec.distribution.auto_shard_policy;
+  if (plan.effective_policy == AutoShardPolicy::kAuto) {
+    plan.effective_policy = files ? AutoShardPolicy::kFile : AutoShardPolicy::kData;
+    if (!files) {
+      plan.warnings.push_back("spec.distribution.autoShardPolicy: Auto became Data, since spec.source." +
+                              SourceName(spec) +
+                              " has no files to shard: every worker reads the whole source and keeps its own share; "
+                              "set Data to say so, or Off to give every worker everything");
+    }
+  }
+  if (plan.effective_policy == AutoShardPolicy::kHint && !HasHint(spec.pipeline) &&
+      !(files && HasHint(std::get<FilesSource>(spec.source).pipeline))) {
+    plan.warnings.push_back(
+        "spec.distribution.autoShardPolicy: Hint without a shard: {by: Hint} in a pipeline shards nothing: every "
+        "worker reads everything");
+  }
+  plan.spec = std::move(spec);
+  return plan;
+}
+
+json ToJson(const Plan& plan) {
+  return {{"apiVersion", "headrace.dev/v1alpha1"},
+          {"kind", "Plan"},
+          {"hash", plan.hash},
+          {"input", plan.input},
+          {"spec", ToJson(plan.spec)},
+          {"effectivePolicy", PolicyName(plan.effective_policy)},
+          {"warnings", plan.warnings}};
+}
+
+Result<Plan> ParsePlan(const json& plan) {
+  if (!plan.is_object() || plan.value("kind", json()) != "Plan" || !plan.contains("spec")) {
+    return InvalidArgument("not a plan: an object with kind \"Plan\" and a spec is expected");
+  }
+  auto spec = ParseInputSpec(plan["spec"]);
+  RETURN_IF_ERROR(spec, "plan");
+  const json input = plan.value("input", json(""));
+  Plan parsed = CompilePlan(std::move(spec).value(), input.is_string() ? input.get<std::string>() : "");
+  const json hash = plan.value("hash", json());
+  if (hash != parsed.hash) {
+    return InvalidArgument("plan: its hash is " + hash.dump() + " and its spec's is \"" + parsed.hash +
+                           "\": it was changed, or made by another version of Headrace");
+  }
+  return parsed;
+}
+
+Status CheckTopology(const Plan& plan, const Topology& topology) {
+  const int64_t workers = topology.num_workers;
+  const int64_t replicas = topology.replicas_in_sync();
+  if (workers > 1 && plan.spec.distribution.strategy == Strategy::kMirrored) {
+    return InvalidArgument("spec.distribution.strategy: Mirrored is for one worker, and the run has " +
+                           std::to_string(workers) + "; use MultiWorkerMirrored");
+  }
+  if (replicas > 1 && PipelineElement(plan.spec).batch_dims == 0) {
+    return InvalidArgument("spec.pipeline: its elements have no batch dimension, so they cannot be split over " +
+                           Plural(replicas, "replica") + " (" + Plural(workers, "worker") + " x " +
+                           std::to_string(topology.replicas_per_worker) +
+                           "); add a batch whose size is the global batch");
+  }
+  if (workers > 1 && plan.effective_policy == AutoShardPolicy::kFile &&
+      !std::holds_alternative<FilesSource>(plan.spec.source)) {
+    return InvalidArgument("spec.distribution.autoShardPolicy: File needs files to share out among " +
+                           Plural(workers, "worker") + ", and spec.source." + SourceName(plan.spec) +
+                           " has none; use Auto or Data");
+  }
+  return {};
+}
+
+}  // namespace headrace

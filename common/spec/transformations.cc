@@ -1,0 +1,157 @@
+#include "common/spec/transformations.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "common/spec/object_reader.h"
+
+namespace headrace {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMaxCount = int64_t{1} << 53;  // what JSON's readers keep exactly
+constexpr int64_t kMaxElements = int64_t{1} << 31;
+
+Transformation ParseShuffle(ObjectReader& reader) {
+  Shuffle shuffle;
+  shuffle.buffer_size = reader.RequiredInt("bufferSize", 1, kMaxElements);
+  shuffle.seed = reader.Int("seed", -kMaxCount, kMaxCount);
+  shuffle.reshuffle_each_iteration = reader.Bool("reshuffleEachIteration", true);
+  return shuffle;
+}
+json ShuffleToJson(const Transformation& transformation) {
+  const auto& shuffle = std::get<Shuffle>(transformation);
+  json out = {{"bufferSize", shuffle.buffer_size}, {"reshuffleEachIteration", shuffle.reshuffle_each_iteration}};
+  if (shuffle.seed) out["seed"] = *shuffle.seed;
+  return out;
+}
+
+Transformation ParseRepeat(ObjectReader& reader) { return Repeat{reader.Int("count", -1, kMaxCount).value_or(-1)}; }
+json RepeatToJson(const Transformation& t) { return {{"count", std::get<Repeat>(t).count}}; }
+
+Transformation ParseBatch(ObjectReader& reader) {
+  const int64_t size = reader.RequiredInt("size", 1, kMaxElements);
+  return Batch{size, reader.Bool("dropRemainder", false)};
+}
+json BatchToJson(const Transformation& t) {
+  return {{"size", std::get<Batch>(t).size}, {"dropRemainder", std::get<Batch>(t).drop_remainder}};
+}
+
+Transformation ParseTake(ObjectReader& reader) { return Take{reader.RequiredInt("count", -1, kMaxCount)}; }
+json TakeToJson(const Transformation& t) { return {{"count", std::get<Take>(t).count}}; }
+
+Transformation ParseSkip(ObjectReader& reader) { return Skip{reader.RequiredInt("count", -1, kMaxCount)}; }
+json SkipToJson(const Transformation& t) { return {{"count", std::get<Skip>(t).count}}; }
+
+Transformation ParseInterleave(ObjectReader& reader) {
+  const int64_t cycle = reader.Int("cycleLength", 1, 4096).value_or(1);
+  return Interleave{cycle, reader.Int("blockLength", 1, kMaxElements).value_or(1)};
+}
+json InterleaveToJson(const Transformation& t) {
+  return {{"cycleLength", std::get<Interleave>(t).cycle_length}, {"blockLength", std::get<Interleave>(t).block_length}};
+}
+
+Transformation ParseEnumerate(ObjectReader& reader) {
+  return Enumerate{reader.Int("start", -kMaxCount, kMaxCount).value_or(0)};
+}
+json EnumerateToJson(const Transformation& t) { return {{"start", std::get<Enumerate>(t).start}}; }
+
+Transformation ParsePrefetch(ObjectReader& reader) {
+  return Prefetch{reader.Int("bufferSize", 1, kMaxElements).value_or(1)};
+}
+json PrefetchToJson(const Transformation& t) { return {{"bufferSize", std::get<Prefetch>(t).buffer_size}}; }
+
+Transformation ParseShard(ObjectReader& reader) {
+  Shard shard;
+  enum class By { kIndex, kHint };
+  shard.hint = reader.Enum<By>("by", {{"Hint", By::kHint}}, By::kIndex) == By::kHint;
+  if (shard.hint) {
+    if (reader.Any("numShards") != nullptr || reader.Any("index") != nullptr) {
+      reader.Error("", "takes either by: Hint or numShards and index, not both");
+    }
+    return shard;
+  }
+  shard.num_shards = reader.RequiredInt("numShards", 1, kMaxElements);
+  shard.index = reader.RequiredInt("index", 0, kMaxElements);
+  if (shard.index >= shard.num_shards) {
+    reader.Error("index",
+                 std::to_string(shard.index) + " must be less than numShards, " + std::to_string(shard.num_shards));
+  }
+  return shard;
+}
+json ShardToJson(const Transformation& t) {
+  const auto& shard = std::get<Shard>(t);
+  if (shard.hint) return {{"by", "Hint"}};
+  return {{"numShards", shard.num_shards}, {"index", shard.index}};
+}
+
+struct Entry {
+  std::string_view name;
+  bool on_file_names;
+  Transformation (*parse)(ObjectReader&);
+  json (*to_json)(const Transformation&);
+};
+
+// In the order of the variant's alternatives: an entry's index is Transformation::index().
+constexpr std::array<Entry, std::variant_size_v<Transformation>> kTransformations = {{
+    {"shuffle", true, ParseShuffle, ShuffleToJson},
+    {"repeat", true, ParseRepeat, RepeatToJson},
+    {"batch", false, ParseBatch, BatchToJson},
+    {"take", true, ParseTake, TakeToJson},
+    {"skip", true, ParseSkip, SkipToJson},
+    {"interleave", false, ParseInterleave, InterleaveToJson},
+    {"enumerate", false, ParseEnumerate, EnumerateToJson},
+    {"prefetch", false, ParsePrefetch, PrefetchToJson},
+    {"shard", true, ParseShard, ShardToJson},
+}};
+
+}  // namespace
+
+std::string_view TransformationName(const Transformation& transformation) {
+  return kTransformations[transformation.index()].name;
+}
+
+std::vector<Transformation> ParsePipeline(const json& list, const std::string& path, bool on_file_names,
+                                          std::vector<FieldError>* errors) {
+  std::vector<Transformation> pipeline;
+  std::vector<std::string_view> names;
+  for (const Entry& entry : kTransformations) {
+    if (entry.on_file_names || !on_file_names) names.push_back(entry.name);
+  }
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string item_path = path + "[" + std::to_string(i) + "]";
+    ObjectReader reader(list[i], item_path, errors);
+    int found = 0;
+    for (const Entry& entry : kTransformations) {
+      if (std::find(names.begin(), names.end(), entry.name) == names.end()) continue;
+      const json* arguments = reader.Any(entry.name);
+      if (arguments == nullptr) continue;
+      ++found;
+      ObjectReader argument_reader(*arguments, reader.Path(entry.name), errors);
+      pipeline.push_back(entry.parse(argument_reader));
+    }
+    // Unknown fields are reported by the reader, with the nearest name: no need to say it twice.
+    bool unknown = !list[i].is_object();
+    for (const auto& field : list[i].items()) {
+      unknown |= std::find(names.begin(), names.end(), field.key()) == names.end();
+    }
+    if (found != 1 && !unknown) {
+      reader.Error("", "must hold exactly one of " + QuotedList(names) + ", and holds " + std::to_string(found) +
+                           "; write each transformation as an item of its own");
+    }
+  }
+  return pipeline;
+}
+
+json PipelineToJson(const std::vector<Transformation>& pipeline) {
+  json list = json::array();
+  for (const Transformation& transformation : pipeline) {
+    const Entry& entry = kTransformations[transformation.index()];
+    list.push_back({{std::string(entry.name), entry.to_json(transformation)}});
+  }
+  return list;
+}
+
+}  // namespace headrace

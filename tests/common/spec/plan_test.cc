@@ -1,0 +1,99 @@
+#include "common/spec/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace headrace {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+Plan PlanOf(const std::string& spec) {
+  auto parsed = ParseInputSpec(json::parse(spec));
+  EXPECT_TRUE(parsed.ok()) << parsed.status().message();
+  return CompilePlan(std::move(parsed).value(), "ml/clicks");
+}
+
+std::string Range(const std::string& range, const std::string& pipeline, const std::string& rest = "") {
+  return R"({"source": {"range": )" + range + R"(}, "pipeline": )" + pipeline + rest + "}";
+}
+
+TEST(Plan, HashNamesTheSpecAndNothingElse) {
+  const Plan plan = PlanOf(Range(R"({"stop": 8})", R"([{"batch": {"size": 4}}])"));
+  const Plan same = PlanOf(Range(R"({"stop": 8, "start": 0})", R"([{"batch": {"size": 4, "dropRemainder": false}}])"));
+  const Plan other = PlanOf(Range(R"({"stop": 8})", R"([{"batch": {"size": 5}}])"));
+  EXPECT_EQ(plan.hash.size(), 16u);
+  EXPECT_EQ(plan.hash, same.hash) << "a default written out is the same plan";
+  EXPECT_NE(plan.hash, other.hash);
+}
+
+TEST(Plan, SurvivesItsJsonAndRefusesAChangedOne) {
+  const Plan plan = PlanOf(Range(R"({"stop": 8})", R"([{"batch": {"size": 4}}])"));
+  json written = ToJson(plan);
+  const auto again = ParsePlan(written);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(again->hash, plan.hash);
+  EXPECT_EQ(again->input, "ml/clicks");
+  written["spec"]["pipeline"][0]["batch"]["size"] = 5;
+  EXPECT_THAT(ParsePlan(written).status().message(), HasSubstr("it was changed"));
+}
+
+TEST(Plan, AutoIsFileWithFilesAndElseDataWithAWarning) {
+  const Plan range = PlanOf(Range(R"({"stop": 8})", R"([{"batch": {"size": 4}}])"));
+  EXPECT_EQ(range.effective_policy, AutoShardPolicy::kData);
+  ASSERT_EQ(range.warnings.size(), 1u);
+  EXPECT_THAT(range.warnings[0], HasSubstr("Auto became Data"));
+  const Plan files = PlanOf(R"({"source": {"files": {"paths": ["a"]}}, "features": [{"name": "x"}]})");
+  EXPECT_EQ(files.effective_policy, AutoShardPolicy::kFile);
+  EXPECT_TRUE(files.warnings.empty());
+}
+
+TEST(Plan, CardinalityFollowsTfData) {
+  const auto cardinality = [](const std::string& range, const std::string& pipeline) {
+    return Cardinality(PlanOf(Range(range, pipeline)).spec);
+  };
+  EXPECT_EQ(cardinality(R"({"stop": 10})", R"([{"batch": {"size": 4}}])"), 3);
+  EXPECT_EQ(cardinality(R"({"stop": 10})", R"([{"batch": {"size": 4, "dropRemainder": true}}])"), 2);
+  EXPECT_EQ(cardinality(R"({"start": 10, "stop": 0, "step": -3})", "[]"), 4);
+  EXPECT_EQ(cardinality(R"({})", R"([{"batch": {"size": 4}}])"), kInfiniteCardinality);
+  EXPECT_EQ(cardinality(R"({"stop": 3})", R"([{"repeat": {}}])"), kInfiniteCardinality);
+  EXPECT_EQ(cardinality(R"({"stop": 3})", R"([{"repeat": {}}, {"take": {"count": 7}}])"), 7);
+  EXPECT_EQ(cardinality(R"({"stop": 5})", R"([{"skip": {"count": 2}}, {"repeat": {"count": 2}}])"), 6);
+  EXPECT_EQ(cardinality(R"({"stop": 5})", R"([{"shard": {"numShards": 2, "index": 1}}])"), 2);
+  EXPECT_EQ(Cardinality(PlanOf(R"({"source": {"files": {"paths": ["a"]}}, "features": [{"name": "x"}]})").spec),
+            kUnknownCardinality);
+}
+
+TEST(Plan, ElementSpecKeepsAStaticBatchOnlyWhereEveryReplicaGetsIt) {
+  const std::string drop = R"([{"batch": {"size": 8, "dropRemainder": true}}])";
+  const Plan finite = PlanOf(Range(R"({"stop": 80})", drop));
+  const Plan endless = PlanOf(Range("{}", drop));
+  EXPECT_EQ(ToString(ElementSpec(finite, {1, 0, 2})), "TensorSpec(shape=(4,), dtype=tf.int64, name=None)");
+  EXPECT_EQ(ToString(ElementSpec(finite, {1, 0, 3})), "TensorSpec(shape=(None,), dtype=tf.int64, name=None)");
+  EXPECT_EQ(ToString(ElementSpec(finite, {2, 0, 2})), "TensorSpec(shape=(None,), dtype=tf.int64, name=None)");
+  EXPECT_EQ(ToString(ElementSpec(endless, {2, 0, 2})), "TensorSpec(shape=(2,), dtype=tf.int64, name=None)");
+  EXPECT_EQ(ToString(ElementSpec(finite, {1, 0, 1})), "TensorSpec(shape=(8,), dtype=tf.int64, name=None)");
+  const Plan indexed = PlanOf(Range(R"({"stop": 8})", R"([{"enumerate": {}}, {"batch": {"size": 4}}])"));
+  EXPECT_EQ(
+      ToString(ElementSpec(indexed, {1, 0, 1})),
+      "(TensorSpec(shape=(None,), dtype=tf.int64, name=None), TensorSpec(shape=(None,), dtype=tf.int64, name=None))");
+}
+
+TEST(Plan, RefusesATopologyItCannotServe) {
+  const Plan unbatched = PlanOf(Range(R"({"stop": 8})", "[]"));
+  EXPECT_TRUE(CheckTopology(unbatched, {1, 0, 1}).ok());
+  EXPECT_THAT(CheckTopology(unbatched, {2, 0, 1}).message(), HasSubstr("add a batch"));
+  const Plan file = PlanOf(
+      Range(R"({"stop": 8})", R"([{"batch": {"size": 4}}])", R"(, "distribution": {"autoShardPolicy": "File"})"));
+  EXPECT_TRUE(CheckTopology(file, {1, 0, 2}).ok());
+  EXPECT_THAT(CheckTopology(file, {3, 0, 2}).message(), HasSubstr("spec.distribution.autoShardPolicy: File"));
+  const Plan mirrored =
+      PlanOf(Range(R"({"stop": 8})", R"([{"batch": {"size": 4}}])", R"(, "distribution": {"strategy": "Mirrored"})"));
+  EXPECT_THAT(CheckTopology(mirrored, {2, 0, 1}).message(), HasSubstr("use MultiWorkerMirrored"));
+}
+
+}  // namespace
+}  // namespace headrace
