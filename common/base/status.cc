@@ -45,6 +45,18 @@ std::string Status::ToString() const {
   return std::string(CodeName(code_)) + ": " + message_;
 }
 
+Status ParseStatus(std::string_view text) {
+  if (text == CodeName(Code::kOk)) return {};
+  size_t colon = text.find(": ");
+  if (colon != std::string_view::npos) {
+    for (Code code : {Code::kInvalidArgument, Code::kNotFound, Code::kConflict, Code::kUnavailable, Code::kCorrupt,
+                      Code::kExhausted, Code::kCancelled, Code::kInternal}) {
+      if (text.substr(0, colon) == CodeName(code)) return {code, std::string(text.substr(colon + 2))};
+    }
+  }
+  return Internal(std::string(text));
+}
+
 Status ErrnoStatus(int error, std::string_view what) {
   std::string message = std::string(what) + ": " + std::strerror(error);
   switch (error) {

@@ -63,6 +63,8 @@ inline Status Corrupt(std::string message) { return {Code::kCorrupt, std::move(m
 inline Status Exhausted(std::string message) { return {Code::kExhausted, std::move(message)}; }
 inline Status Cancelled(std::string message) { return {Code::kCancelled, std::move(message)}; }
 inline Status Internal(std::string message) { return {Code::kInternal, std::move(message)}; }
+// The inverse of Status::ToString, for errors that come from another process. Text of another form is Internal.
+Status ParseStatus(std::string_view text);
 // "what: strerror(error)"; ENOENT is NotFound, ENOSPC and ENOMEM are Exhausted, the rest Unavailable.
 Status ErrnoStatus(int error, std::string_view what);
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,8 +26,12 @@ struct SlotView {
 // One thread at a time calls Next and StartIteration; Release may be called from any thread, in any order.
 class RingReader {
  public:
+  static constexpr int kHeldGraceMs = 1000;  // for releases by other threads
+
   // Maps the ring in `fd` (which is not kept) and checks magic, version and geometry. Errors: Corrupt, Unavailable.
   static Result<std::unique_ptr<RingReader>> Attach(int fd);
+  // The same over memory that the caller keeps mapped while the reader lives: a ring of the same process.
+  static Result<std::unique_ptr<RingReader>> Attach(uint8_t* base, size_t bytes);
   ~RingReader();
   RingReader(const RingReader&) = delete;
   RingReader& operator=(const RingReader&) = delete;
@@ -39,8 +42,11 @@ class RingReader {
   enum class Outcome { kBatch, kEndOfEpoch, kTimeout };
   // The next batch of `epoch` in order. Returns at once when one is ready; else spins briefly, then sleeps until one
   // comes or timeout_ms is over. kPartialStep batches are delivered: the caller decides.
-  // Errors: the loader's own (its code and message) when it has failed; Exhausted if all slots are held unreleased.
+  // An epoch that is over stays over, and so does one that a newer iterator has cut short.
+  // Errors: the loader's own (its code and message) once it has failed and all that it published before is read;
+  // Exhausted if all slots are held unreleased and kHeldGraceMs have not changed that; Corrupt.
   Result<Outcome> Next(uint64_t epoch, int timeout_ms, SlotView* view);
+  // Gives the slot back. A ticket that is not held is ignored.
   void Release(uint64_t ticket);
 
   const RingHeader& header() const { return *header_; }

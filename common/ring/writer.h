@@ -14,14 +14,16 @@
 namespace headrace::ring {
 
 struct RingGeometry {
-  uint64_t slot_count = 2;
+  uint64_t slot_count = 2;  // at least 2
   uint64_t slot_bytes = 0;  // largest batch, all components with their alignment; rounded up to pages
   uint32_t component_count = 1;
   std::string plan_hash;
   uint32_t num_workers = 1, worker_index = 0, replicas_per_worker = 1, replica = 0;
 };
 
-// Used by one thread.
+inline constexpr uint64_t kAnyEpoch = ~uint64_t{0};
+
+// Used by one thread; header(), wanted_epoch() and occupancy() by any.
 class RingWriter {
  public:
   // Creates the file at `path`, or takes over the one there if plan and geometry are the same (a restarted loader: what
@@ -32,14 +34,18 @@ class RingWriter {
   RingWriter(const RingWriter&) = delete;
   RingWriter& operator=(const RingWriter&) = delete;
 
+  uint64_t slot_bytes() const;  // the geometry's, rounded up to pages
+
   // Where a loader that took the ring over must go on: the first (epoch, step) not yet published.
   uint64_t next_epoch() const;
   uint64_t next_step() const;
 
-  // Waits for a free slot and returns its memory (slot_bytes long). Errors: Cancelled when `stop` becomes true or the
-  // client has moved on past `epoch` (see wanted_epoch).
-  Result<uint8_t*> Reserve(const std::atomic<bool>& stop);
-  // Publishes the reserved slot. `extents` has component_count entries, or none for a slot without data.
+  // Waits for a free slot and returns its memory (slot_bytes long), aligned to pages. Calling it again without Publish
+  // returns the same slot. Errors: Cancelled soon after `stop` becomes true, or when the client has moved on past
+  // `epoch` (see wanted_epoch); Corrupt if the client wrote counters that cannot be.
+  Result<uint8_t*> Reserve(const std::atomic<bool>& stop, uint64_t epoch = kAnyEpoch);
+  // Publishes the reserved slot. REQUIRES: Reserve succeeded since the last Publish. `extents` has component_count
+  // entries, or none for a slot without data.
   void Publish(const SlotDescriptor& descriptor, std::span<const ComponentExtent> extents);
   // Tells the reader, now and for good, why no more batches come. The first error stays.
   void Fail(const Status& error);

@@ -35,9 +35,10 @@ inline constexpr char kEnvPlan[] = "HEADRACE_PLAN";                 // path of p
 inline constexpr char kEnvWorkerIndex[] = "HEADRACE_WORKER_INDEX";  // input pipeline id
 inline constexpr char kEnvNumWorkers[] = "HEADRACE_NUM_WORKERS";    // number of input pipelines
 inline constexpr char kEnvReplicasPerWorker[] = "HEADRACE_REPLICAS_PER_WORKER";
-inline constexpr char kEnvRunId[] = "HEADRACE_RUN_ID";      // seeds unseeded shuffles, alike on every worker
-inline constexpr char kEnvDataDir[] = "HEADRACE_DATA_DIR";  // relative paths resolve against it
-inline constexpr char kEnvListen[] = "HEADRACE_LISTEN";     // "address:port" for metrics and probes
+inline constexpr char kEnvRunId[] = "HEADRACE_RUN_ID";              // seeds unseeded shuffles, alike on every worker
+inline constexpr char kEnvDataDir[] = "HEADRACE_DATA_DIR";          // relative paths resolve against it
+inline constexpr char kEnvListen[] = "HEADRACE_LISTEN";             // "address:port" for metrics and probes
+inline constexpr char kEnvServeErrors[] = "HEADRACE_SERVE_ERRORS";  // "1": see sidecar/loader/config.h
 
 // In the run directory.
 inline constexpr char kSocketFile[] = "loader.sock";

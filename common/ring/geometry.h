@@ -1,0 +1,39 @@
+// Where things lie in a ring, once its header has been checked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/base/status.h"
+#include "common/ring/layout.h"
+
+namespace headrace::ring {
+
+// A private copy of the header's geometry: what the other process writes later cannot move anything.
+struct Geometry {
+  uint64_t slot_count = 0;
+  uint64_t slot_stride = 0;
+  uint64_t descriptor_offset = 0;
+  uint64_t descriptor_stride = 0;
+  uint64_t data_offset = 0;
+  uint64_t file_bytes = 0;
+  uint32_t component_count = 0;
+
+  SlotDescriptor* descriptor(uint8_t* base, uint64_t ticket) const {
+    return reinterpret_cast<SlotDescriptor*>(base + descriptor_offset + ticket % slot_count * descriptor_stride);
+  }
+  ComponentExtent* extents(uint8_t* base, uint64_t ticket) const {
+    return reinterpret_cast<ComponentExtent*>(descriptor(base, ticket) + 1);
+  }
+  uint8_t* slot(uint8_t* base, uint64_t ticket) const { return base + data_offset + ticket % slot_count * slot_stride; }
+  bool operator==(const Geometry&) const = default;
+};
+
+// The geometry of a new ring. Errors: InvalidArgument naming the number that is out of bounds.
+Result<Geometry> MakeGeometry(uint64_t slot_count, uint64_t slot_bytes, uint32_t component_count);
+
+// Checks `bytes` foreign bytes at `base` for a ring: magic, version, geometry, counters. Never reads past `bytes`.
+// REQUIRES: base is aligned to pages. Errors: Corrupt naming the field and its value.
+Result<Geometry> CheckHeader(const uint8_t* base, size_t bytes);
+
+}  // namespace headrace::ring

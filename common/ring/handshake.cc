@@ -1,0 +1,201 @@
+#include "common/ring/handshake.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace headrace::ring {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kProtocolVersion = 1;
+constexpr size_t kMaxMessageBytes = 128 * 1024;  // under the default socket buffer, so that one packet always fits
+
+// The object in `text`, of our protocol version.
+Result<json> ParseMessage(const std::string& text) {
+  json message = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!message.is_object()) return Internal("handshake: not a JSON object: '" + text.substr(0, 200) + "'");
+  auto version = message.find("version");
+  if (version == message.end() || !version->is_number_integer() || *version != kProtocolVersion) {
+    return Internal("handshake: version is " + (version == message.end() ? "missing" : version->dump()) + ", want " +
+                    std::to_string(kProtocolVersion) + ": loader and client library are not of the same release");
+  }
+  return message;
+}
+
+// Typed access that collects the first error instead of throwing.
+class Fields {
+ public:
+  explicit Fields(const json& message) : message_(message) {}
+
+  const json* Find(const char* name, bool (json::*is_type)() const noexcept, const char* type) {
+    auto field = message_.find(name);
+    if (field != message_.end() && ((*field).*is_type)()) return &*field;
+    if (status_.ok()) status_ = Internal(std::string("handshake: field ") + name + " is not " + type);
+    return nullptr;
+  }
+  std::string String(const char* name) {
+    const json* field = Find(name, &json::is_string, "a string");
+    return field == nullptr ? std::string() : field->get<std::string>();
+  }
+  int64_t Integer(const char* name, int64_t least) {
+    const json* field = Find(name, &json::is_number_integer, "an integer");
+    if (field == nullptr) return least;
+    int64_t value = field->get<int64_t>();
+    if (value < least && status_.ok()) {
+      status_ = Internal(std::string("handshake: ") + name + " is " + std::to_string(value) + ", want at least " +
+                         std::to_string(least));
+    }
+    return value;
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  const json& message_;
+  Status status_;
+};
+
+std::string Dump(const json& message) {
+  // Invalid UTF-8 (a file's name in a message) must not throw.
+  return message.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string EncodeReply(const HandshakeReply& reply) {
+  return Dump({{"version", kProtocolVersion},
+               {"plan", reply.plan_hash},
+               {"input", reply.input},
+               {"numWorkers", reply.topology.num_workers},
+               {"workerIndex", reply.topology.worker_index},
+               {"replicasPerWorker", reply.topology.replicas_per_worker},
+               {"globalBatchSize", reply.global_batch_size},
+               {"effectivePolicy", reply.effective_policy},
+               {"warnings", reply.warnings},
+               {"elementSpec", ToJson(reply.element_spec)},
+               {"cardinality", reply.cardinality}});
+}
+
+std::string EncodeError(const Status& error) {
+  return Dump({{"version", kProtocolVersion}, {"error", error.ToString()}});
+}
+
+Result<HandshakeReply> DecodeReply(const std::string& text) {
+  ASSIGN_OR_RETURN(json message, ParseMessage(text));
+  if (auto error = message.find("error"); error != message.end()) {
+    if (!error->is_string()) return Internal("handshake: field error is not a string");
+    Status status = ParseStatus(error->get<std::string>());
+    return status.ok() ? Internal("handshake: field error says OK") : status;
+  }
+  HandshakeReply reply;
+  Fields fields(message);
+  reply.plan_hash = fields.String("plan");
+  reply.input = fields.String("input");
+  reply.topology.num_workers = fields.Integer("numWorkers", 1);
+  reply.topology.worker_index = fields.Integer("workerIndex", 0);
+  reply.topology.replicas_per_worker = fields.Integer("replicasPerWorker", 1);
+  reply.global_batch_size = fields.Integer("globalBatchSize", 0);
+  reply.effective_policy = fields.String("effectivePolicy");
+  reply.cardinality = fields.Integer("cardinality", kUnknownCardinality);
+  const json* warnings = fields.Find("warnings", &json::is_array, "an array");
+  const json* element_spec = fields.Find("elementSpec", &json::is_array, "an array");
+  RETURN_IF_ERROR(fields.status());
+  for (const json& warning : *warnings) {
+    if (!warning.is_string()) return Internal("handshake: a warning is not a string");
+    reply.warnings.push_back(warning.get<std::string>());
+  }
+  auto parsed = ParseElementSpec(*element_spec);
+  if (!parsed.ok()) return Internal("handshake: " + parsed.status().message());
+  reply.element_spec = std::move(*parsed);
+  return reply;
+}
+
+std::string EncodeRequest(int replica) {
+  json request = {{"version", kProtocolVersion}};
+  if (replica >= 0) request["replica"] = replica;
+  return Dump(request);
+}
+
+Result<int> DecodeRequest(const std::string& text) {
+  ASSIGN_OR_RETURN(json message, ParseMessage(text));
+  if (!message.contains("replica")) return -1;
+  Fields fields(message);
+  int64_t replica = fields.Integer("replica", 0);
+  RETURN_IF_ERROR(fields.status());
+  if (replica > 1 << 20) return Internal("handshake: replica is " + std::to_string(replica));
+  return static_cast<int>(replica);
+}
+
+Status SendMessage(int socket, const std::string& text, int fd) {
+  if (text.size() > kMaxMessageBytes) {
+    return Internal("handshake: a message of " + std::to_string(text.size()) + " bytes, at most " +
+                    std::to_string(kMaxMessageBytes) + " fit");
+  }
+  iovec data{const_cast<char*>(text.data()), text.size()};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(rights), &fd, sizeof(int));
+  }
+  ssize_t sent;
+  do {
+    sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0) return ErrnoStatus(errno, "sending on the loader's socket");
+  return {};
+}
+
+Result<std::string> ReceiveMessage(int socket, int timeout_ms, int* fd) {
+  *fd = -1;
+  pollfd ready{socket, POLLIN, 0};
+  int count;
+  do {
+    count = poll(&ready, 1, timeout_ms);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) return ErrnoStatus(errno, "waiting on the loader's socket");
+  if (count == 0) {
+    return Unavailable("no message on the loader's socket within " + std::to_string(timeout_ms) + " ms");
+  }
+  std::string text(kMaxMessageBytes, '\0');
+  iovec data{text.data(), text.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_LEN(sizeof(int));  // one descriptor; the kernel closes what a peer attached beyond it
+  ssize_t received;
+  do {
+    received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  } while (received < 0 && errno == EINTR);
+  if (received < 0) return ErrnoStatus(errno, "receiving on the loader's socket");
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    std::memcpy(fd, CMSG_DATA(part), sizeof(int));
+  }
+  Status bad;
+  if (received == 0) bad = Unavailable("the other side of the loader's socket hung up");
+  if ((message.msg_flags & MSG_TRUNC) != 0) bad = Internal("handshake: a message longer than its bound");
+  if (!bad.ok()) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+    return bad;
+  }
+  text.resize(static_cast<size_t>(received));
+  return text;
+}
+
+}  // namespace headrace::ring

@@ -1,0 +1,226 @@
+#include "common/ring/writer.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "common/ring/futex.h"
+#include "common/ring/geometry.h"
+
+namespace headrace::ring {
+namespace {
+
+// Reserves memory for the file now. Errors: Exhausted with both sizes.
+Status Allocate(int fd, const std::string& path, uint64_t bytes) {
+  int error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  if (error == 0) return {};
+  if (error != ENOSPC && error != EFBIG) return ErrnoStatus(error, "reserving memory for ring " + path);
+  struct statvfs volume {};
+  uint64_t available = fstatvfs(fd, &volume) == 0 ? volume.f_bavail * volume.f_frsize : 0;
+  // What the failed call did get is freed with the file, so it counts as available.
+  struct stat file {};
+  if (fstat(fd, &file) == 0) available += static_cast<uint64_t>(file.st_blocks) * 512;
+  return Exhausted("ring " + path + " needs " + std::to_string(bytes) + " bytes, its volume has " +
+                   std::to_string(available) +
+                   " left: raise the sizeLimit of the emptyDir that holds the rings, or lower "
+                   "spec.delivery.prefetchSteps or the batch size");
+}
+
+}  // namespace
+
+struct RingWriter::Impl {
+  int fd = -1;
+  uint8_t* base = nullptr;
+  Geometry geometry;
+  uint64_t published = 0;  // of header_->published, which we alone write
+  bool reserved = false;
+  uint64_t next_epoch = 0;
+  uint64_t next_step = 0;
+
+  ~Impl() {
+    if (base != nullptr) munmap(base, geometry.file_bytes);
+    if (fd >= 0) close(fd);
+  }
+
+  Status Map() {
+    void* memory = mmap(nullptr, geometry.file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) return ErrnoStatus(errno, "mapping a ring");
+    base = static_cast<uint8_t*>(memory);
+    return {};
+  }
+
+  void SetNext(const SlotDescriptor& last) {
+    bool end = (last.flags & kEndOfEpoch) != 0;
+    next_epoch = end ? last.epoch + 1 : last.epoch;
+    next_step = end ? 0 : last.step + 1;
+  }
+};
+
+namespace {
+
+bool SameRun(const RingHeader& header, const RingGeometry& wanted) {
+  return wanted.plan_hash == header.plan_hash && header.num_workers == wanted.num_workers &&
+         header.worker_index == wanted.worker_index && header.replicas_per_worker == wanted.replicas_per_worker &&
+         header.replica == wanted.replica;
+}
+
+}  // namespace
+
+RingWriter::RingWriter() : impl_(std::make_unique<Impl>()) {}
+RingWriter::~RingWriter() = default;
+
+Result<std::unique_ptr<RingWriter>> RingWriter::Open(const std::string& path, const RingGeometry& geometry) {
+  ASSIGN_OR_RETURN(Geometry layout, MakeGeometry(geometry.slot_count, geometry.slot_bytes, geometry.component_count));
+  if (geometry.plan_hash.size() >= sizeof(RingHeader::plan_hash)) {
+    return InvalidArgument("ring " + path + ": plan hash '" + geometry.plan_hash + "' is longer than " +
+                           std::to_string(sizeof(RingHeader::plan_hash) - 1) + " characters");
+  }
+  std::unique_ptr<RingWriter> writer(new RingWriter());
+  Impl& impl = *writer->impl_;
+  impl.geometry = layout;
+
+  // Take-over: the ring of this very plan and geometry, left by a loader before us.
+  impl.fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  struct stat file {};
+  if (impl.fd >= 0 && fstat(impl.fd, &file) == 0 && S_ISREG(file.st_mode) &&
+      static_cast<uint64_t>(file.st_size) == layout.file_bytes) {
+    RETURN_IF_ERROR(Allocate(impl.fd, path, layout.file_bytes));
+    RETURN_IF_ERROR(impl.Map());
+    auto found = CheckHeader(impl.base, layout.file_bytes);
+    auto& header = *reinterpret_cast<RingHeader*>(impl.base);
+    if (found.ok() && *found == layout && SameRun(header, geometry)) {
+      header.generation += 1;
+      header.failed.store(0, std::memory_order_release);
+      header.loader_waiting.store(0, std::memory_order_relaxed);
+      impl.published = header.published.load(std::memory_order_relaxed);
+      if (impl.published > 0) impl.SetNext(*layout.descriptor(impl.base, impl.published - 1));
+      writer->header_ = &header;
+      return writer;
+    }
+    munmap(impl.base, layout.file_bytes);
+    impl.base = nullptr;
+  }
+  if (impl.fd >= 0) close(impl.fd);
+
+  // A new file under a name of its own and then renamed: nobody ever opens a ring without its header. The old file goes
+  // first, to make room; who has it mapped keeps it.
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "removing the old ring " + path);
+  const std::string fresh = path + ".new";
+  unlink(fresh.c_str());
+  impl.fd = open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (impl.fd < 0) return ErrnoStatus(errno, "creating ring " + fresh);
+  // Loader and trainer run as different users of one pod; the directory says who may reach the file.
+  fchmod(impl.fd, 0666);
+  Status status = Allocate(impl.fd, path, layout.file_bytes);
+  if (status.ok()) status = impl.Map();
+  if (!status.ok()) {
+    unlink(fresh.c_str());
+    return status;
+  }
+  auto* header = new (impl.base) RingHeader{};
+  std::memcpy(header->magic, kMagic, sizeof(kMagic));
+  header->version = kLayoutVersion;
+  header->component_count = layout.component_count;
+  std::memcpy(header->plan_hash, geometry.plan_hash.c_str(), geometry.plan_hash.size() + 1);
+  header->generation = 1;
+  header->file_bytes = layout.file_bytes;
+  header->slot_count = layout.slot_count;
+  header->slot_stride = layout.slot_stride;
+  header->descriptor_offset = layout.descriptor_offset;
+  header->descriptor_stride = layout.descriptor_stride;
+  header->data_offset = layout.data_offset;
+  header->num_workers = geometry.num_workers;
+  header->worker_index = geometry.worker_index;
+  header->replicas_per_worker = geometry.replicas_per_worker;
+  header->replica = geometry.replica;
+  if (rename(fresh.c_str(), path.c_str()) != 0) {
+    status = ErrnoStatus(errno, "renaming " + fresh + " to " + path);
+    unlink(fresh.c_str());
+    return status;
+  }
+  writer->header_ = header;
+  return writer;
+}
+
+uint64_t RingWriter::slot_bytes() const { return impl_->geometry.slot_stride; }
+uint64_t RingWriter::next_epoch() const { return impl_->next_epoch; }
+uint64_t RingWriter::next_step() const { return impl_->next_step; }
+int RingWriter::fd() const { return impl_->fd; }
+
+uint64_t RingWriter::wanted_epoch() const {
+  uint64_t iterations = header_->iterations.load(std::memory_order_seq_cst);
+  return iterations == 0 ? 0 : iterations - 1;
+}
+
+uint64_t RingWriter::occupancy() const {
+  uint64_t released = header_->released.load(std::memory_order_acquire);
+  return header_->published.load(std::memory_order_acquire) - released;
+}
+
+Result<uint8_t*> RingWriter::Reserve(const std::atomic<bool>& stop, uint64_t epoch) {
+  const uint64_t slot_count = impl_->geometry.slot_count;
+  for (int round = 0;; ++round) {
+    if (stop.load(std::memory_order_relaxed)) return Cancelled("asked to stop");
+    if (wanted_epoch() > epoch) {
+      return Cancelled("the client reads epoch " + std::to_string(wanted_epoch()) + ", past epoch " +
+                       std::to_string(epoch));
+    }
+    uint64_t released = header_->released.load(std::memory_order_acquire);
+    uint64_t used = impl_->published - released;
+    if (used > slot_count) {
+      return Corrupt("ring header: the client wrote released=" + std::to_string(released) + " where published is " +
+                     std::to_string(impl_->published));
+    }
+    if (used < slot_count) {
+      impl_->reserved = true;
+      return impl_->geometry.slot(impl_->base, impl_->published);
+    }
+    if (round < kSpinRounds) {
+      CpuRelax();
+      continue;
+    }
+    uint64_t start = MonotonicNs();
+    header_->loader_waiting.store(1, std::memory_order_seq_cst);
+    if (header_->released.load(std::memory_order_seq_cst) == released) {
+      FutexWait(header_->released, released, kSleepSliceMs);
+    }
+    header_->loader_waiting.store(0, std::memory_order_relaxed);
+    Add(header_->loader_wait_ns, MonotonicNs() - start);
+  }
+}
+
+void RingWriter::Publish(const SlotDescriptor& descriptor, std::span<const ComponentExtent> extents) {
+  assert(impl_->reserved);
+  assert(extents.empty() || extents.size() == impl_->geometry.component_count);
+  impl_->reserved = false;
+  const uint64_t ticket = impl_->published;
+  *impl_->geometry.descriptor(impl_->base, ticket) = descriptor;
+  ComponentExtent* to = impl_->geometry.extents(impl_->base, ticket);
+  for (uint32_t i = 0; i < impl_->geometry.component_count; ++i) {
+    to[i] = i < extents.size() ? extents[i] : ComponentExtent{0, 0};
+  }
+  impl_->SetNext(descriptor);
+  impl_->published = ticket + 1;
+  header_->published.store(ticket + 1, std::memory_order_seq_cst);
+  WakeIfWaiting(header_->client_waiting, header_->published);
+}
+
+void RingWriter::Fail(const Status& error) {
+  if (header_->failed.load(std::memory_order_relaxed) != 0) return;
+  std::string text = error.ToString();
+  size_t length = std::min(text.size(), kMaxErrorBytes - 1);
+  std::memcpy(header_->error, text.data(), length);
+  header_->error[length] = '\0';
+  header_->failed.store(1, std::memory_order_seq_cst);
+  WakeIfWaiting(header_->client_waiting, header_->published);
+}
+
+}  // namespace headrace::ring

@@ -1,0 +1,221 @@
+// tf.train.Example (tensorflow/core/example/{example,feature}.proto), read in place:
+//
+//   Example   { Features features = 1; }
+//   Features  { map<string, Feature> feature = 1; }          an entry is { string key = 1; Feature value = 2; }
+//   Feature   { oneof { BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list = 3; } }
+//   BytesList { repeated bytes value = 1; }
+//   FloatList { repeated float value = 1 [packed]; }  Int64List { repeated int64 value = 1 [packed]; }
+//
+// As everywhere in protocol buffers, a repeated key's last value counts, and lists may come packed or not.
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "sidecar/decode/convert.h"
+#include "sidecar/decode/decoder.h"
+#include "sidecar/decode/wire.h"
+
+namespace headrace::side {
+namespace {
+
+struct Column {
+  Feature feature;
+  size_t values = 1;  // of one record
+  size_t value_bytes = 0;
+  size_t row_bytes = 0;
+  std::vector<uint8_t> default_row;  // empty: the feature is required
+};
+
+// Why a feature's value cannot be taken; empty if it can.
+using Complaint = std::string;
+
+Complaint WrongCount(size_t found, const char* kind, const Column& column) {
+  return "holds " + std::to_string(found) + " " + kind + " and its shape takes " + std::to_string(column.values);
+}
+
+Complaint StoreFloats(WireReader list, const Column& column, uint8_t* out) {
+  if (!IsFloat(column.feature.dtype)) return "is a float_list; give it a float dtype";
+  size_t count = 0;
+  while (const auto field = list.Next()) {
+    if (field->number != 1 || (field->type != WireType::kBytes && field->type != WireType::kFixed32)) continue;
+    const size_t here = field->bytes.size() / sizeof(float);
+    if (field->bytes.size() % sizeof(float) != 0) return "is a broken float_list";
+    if (count + here <= column.values) {
+      if (column.feature.dtype == DType::kFloat32) {
+        std::memcpy(out + count * sizeof(float), field->bytes.data(), field->bytes.size());
+      } else {
+        for (size_t i = 0; i < here; ++i) {
+          float value;
+          std::memcpy(&value, field->bytes.data() + i * sizeof value, sizeof value);
+          StoreAs(column.feature.dtype, value, out + (count + i) * column.value_bytes);
+        }
+      }
+    }
+    count += here;
+  }
+  if (list.broken()) return "is a broken float_list";
+  return count == column.values ? "" : WrongCount(count, "floats", column);
+}
+
+Complaint StoreInts(WireReader list, const Column& column, uint8_t* out) {
+  const DType dtype = column.feature.dtype;
+  if (IsFloat(dtype)) return "is an int64_list; give it an integer dtype";
+  size_t count = 0;
+  Complaint complaint;
+  const auto store = [&](uint64_t varint) {
+    const auto value = static_cast<int64_t>(varint);
+    if (count < column.values) {
+      if (!Fits(dtype, value))
+        complaint = "holds " + std::to_string(value) + ", which is no " + std::string(DTypeName(dtype));
+      StoreAs(dtype, value, out + count * column.value_bytes);
+    }
+    ++count;
+  };
+  bool broken = false;
+  while (const auto field = list.Next()) {
+    if (field->number != 1) continue;
+    if (field->type == WireType::kVarint) {
+      store(field->varint);
+    } else if (field->type == WireType::kBytes) {
+      WireReader packed(field->bytes);
+      while (!packed.AtEnd()) store(packed.Varint());
+      broken = broken || packed.broken();
+    }
+  }
+  if (broken || list.broken()) return "is a broken int64_list";
+  if (!complaint.empty()) return complaint;
+  return count == column.values ? "" : WrongCount(count, "integers", column);
+}
+
+Complaint StoreBytes(WireReader list, const Column& column, uint8_t* out) {
+  if (column.feature.dtype != DType::kUint8) return "is a bytes_list; give it dtype uint8";
+  size_t count = 0;
+  while (const auto field = list.Next()) {
+    if (field->number != 1 || field->type != WireType::kBytes) continue;
+    if (count + field->bytes.size() <= column.values && !field->bytes.empty()) {
+      std::memcpy(out + count, field->bytes.data(), field->bytes.size());
+    }
+    count += field->bytes.size();
+  }
+  if (list.broken()) return "is a broken bytes_list";
+  return count == column.values ? "" : WrongCount(count, "bytes", column);
+}
+
+std::string_view AsText(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class ExampleDecoder : public Decoder {
+ public:
+  ExampleDecoder(const std::vector<Feature>& features, const std::vector<std::string>& paths)
+      : paths_(paths), seen_(features.size()) {
+    for (const Feature& feature : features) {
+      Column column{feature, 1, DTypeSize(feature.dtype), 0, {}};
+      for (const int64_t dim : feature.shape) column.values *= static_cast<size_t>(dim);
+      column.row_bytes = column.values * column.value_bytes;
+      if (feature.has_default) {
+        column.default_row.resize(column.row_bytes);
+        for (size_t i = 0; i < column.values; ++i) {
+          const double value = feature.default_value[feature.default_value.size() == 1 ? 0 : i];
+          StoreAs(feature.dtype, value, &column.default_row[i * column.value_bytes]);
+        }
+      }
+      columns_.push_back(std::move(column));
+    }
+  }
+
+  Status Decode(std::span<const Record> records, std::span<uint8_t* const> columns) override {
+    for (size_t row = 0; row < records.size(); ++row) RETURN_IF_ERROR(DecodeOne(records[row], row, columns));
+    return {};
+  }
+
+ private:
+  Status DecodeOne(const Record& record, size_t row, std::span<uint8_t* const> outs) {
+    std::fill(seen_.begin(), seen_.end(), 0);
+    size_t expected = 0;  // writers keep one order of features: try the one after the last found first
+    WireReader example({record.data, record.size});
+    while (const auto features = example.Next()) {
+      if (features->number != 1 || features->type != WireType::kBytes) continue;
+      WireReader map(features->bytes);
+      while (const auto entry = map.Next()) {
+        if (entry->number != 1 || entry->type != WireType::kBytes) continue;
+        std::string_view key;
+        std::span<const uint8_t> value;
+        WireReader pair(entry->bytes);
+        while (const auto field = pair.Next()) {
+          if (field->type != WireType::kBytes) continue;
+          if (field->number == 1) key = AsText(field->bytes);
+          if (field->number == 2) value = field->bytes;
+        }
+        if (pair.broken()) return Broken(record);
+        const size_t c = Find(key, expected);
+        if (c == columns_.size()) continue;
+        expected = c + 1;
+        // A feature whose oneof is not set is the same as none.
+        ASSIGN_OR_RETURN(seen_[c], Store(record, columns_[c], value, outs[c] + row * columns_[c].row_bytes));
+      }
+      if (map.broken()) return Broken(record);
+    }
+    if (example.broken()) return Broken(record);
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (seen_[c] != 0) continue;
+      const Column& column = columns_[c];
+      if (column.default_row.empty()) {
+        return Corrupt(Where(record) + "feature \"" + column.feature.name +
+                       "\" is missing; correct its name in spec.features or give it a default");
+      }
+      std::memcpy(outs[c] + row * column.row_bytes, column.default_row.data(), column.row_bytes);
+    }
+    return {};
+  }
+
+  size_t Find(std::string_view key, size_t expected) const {
+    if (expected < columns_.size() && columns_[expected].feature.name == key) return expected;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (columns_[c].feature.name == key) return c;
+    }
+    return columns_.size();
+  }
+
+  Result<char> Store(const Record& record, const Column& column, std::span<const uint8_t> value, uint8_t* out) const {
+    char stored = 0;
+    WireReader feature(value);
+    Complaint complaint;
+    while (const auto kind = feature.Next()) {
+      if (kind->type != WireType::kBytes) continue;
+      const WireReader list(kind->bytes);
+      switch (kind->number) {
+        case 1: complaint = StoreBytes(list, column, out); break;
+        case 2: complaint = StoreFloats(list, column, out); break;
+        case 3: complaint = StoreInts(list, column, out); break;
+        default: continue;
+      }
+      stored = 1;
+    }
+    if (feature.broken()) return Broken(record);
+    if (complaint.empty()) return stored;
+    return Corrupt(Where(record) + "feature \"" + column.feature.name + "\" " + complaint +
+                   "; correct it in spec.features");
+  }
+
+  std::string Where(const Record& record) const {
+    return paths_[record.file] + ": record at byte " + std::to_string(record.offset) + ": ";
+  }
+  Status Broken(const Record& record) const {
+    return Corrupt(Where(record) + "its " + std::to_string(record.size) +
+                   " bytes are not a tf.train.Example; spec.source.files.paths may name files of another kind");
+  }
+
+  const std::vector<std::string>& paths_;
+  std::vector<Column> columns_;
+  std::vector<char> seen_;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeExampleDecoder(const std::vector<Feature>& features,
+                                            const std::vector<std::string>& paths) {
+  return std::make_unique<ExampleDecoder>(features, paths);
+}
+
+}  // namespace headrace::side

@@ -1,0 +1,130 @@
+#include "sidecar/distribute/cut.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace headrace::side {
+namespace {
+
+Piece Rows(const Batch& batch, int64_t begin, int64_t end) {
+  const std::span<const Record> records(batch.records);
+  const auto first = static_cast<size_t>(begin * batch.row_records);
+  const auto count = static_cast<size_t>((end - begin) * batch.row_records);
+  return {records.subspan(first, count), end - begin, batch.row_records};
+}
+
+class WholeCut : public Cut {
+ public:
+  explicit WholeCut(std::unique_ptr<Stream<Batch>> batches) : batches_(std::move(batches)) {}
+  Result<bool> Next(Piece* piece) override {
+    ASSIGN_OR_RETURN(const bool more, ReadOne(*batches_, batch_));
+    if (more) *piece = Rows(batch_, 0, batch_.rows);
+    return more;
+  }
+
+ private:
+  std::unique_ptr<Stream<Batch>> batches_;
+  Batch batch_;
+};
+
+class PerBatchCut : public Cut {
+ public:
+  PerBatchCut(std::unique_ptr<Stream<Batch>> batches, int64_t pieces)
+      : batches_(std::move(batches)), pieces_(pieces), next_(pieces) {}
+
+  Result<bool> Next(Piece* piece) override {
+    if (next_ == pieces_) {
+      ASSIGN_OR_RETURN(const bool more, ReadOne(*batches_, batch_));
+      if (!more) return false;
+      next_ = 0;
+    }
+    const int64_t rows = (batch_.rows + pieces_ - 1) / pieces_;
+    const int64_t begin = std::min(next_ * rows, batch_.rows);
+    *piece = Rows(batch_, begin, std::min(begin + rows, batch_.rows));
+    ++next_;
+    return true;
+  }
+
+ private:
+  std::unique_ptr<Stream<Batch>> batches_;
+  const int64_t pieces_;
+  int64_t next_;
+  Batch batch_;
+};
+
+class ContinuousCut : public Cut {
+ public:
+  ContinuousCut(std::unique_ptr<Stream<Batch>> batches, int64_t global_batch, int64_t pieces, int64_t rotation)
+      : batches_(std::move(batches)),
+        smaller_(global_batch / pieces),
+        larger_count_(global_batch % pieces),
+        pieces_(pieces),
+        next_(rotation % pieces) {}
+
+  Result<bool> Next(Piece* piece) override {
+    if (ended_) return false;
+    const int64_t wanted = smaller_ + (next_ < larger_count_ ? 1 : 0);
+    next_ = (next_ + 1) % pieces_;
+    gathered_.records.clear();
+    gathered_.rows = 0;
+    while (gathered_.rows < wanted) {
+      if (position_ == batch_.rows) {
+        ASSIGN_OR_RETURN(const bool more, ReadOne(*batches_, batch_));
+        position_ = 0;
+        if (!more) {
+          batch_.rows = 0;
+          ended_ = true;
+          break;
+        }
+      }
+      RETURN_IF_ERROR(Gather(std::min(wanted - gathered_.rows, batch_.rows - position_)));
+    }
+    // A piece of no rows is produced without looking at the stream; any other needs at least one.
+    if (wanted > 0 && gathered_.rows == 0) return false;
+    *piece = Rows(gathered_, 0, gathered_.rows);
+    return true;
+  }
+
+ private:
+  Status Gather(int64_t rows) {
+    if (gathered_.rows > 0 && gathered_.row_records != batch_.row_records) {
+      return InvalidArgument("spec.distribution.rebatch: Continuous cannot join batches whose inner batches hold " +
+                             std::to_string(gathered_.row_records) + " and " + std::to_string(batch_.row_records) +
+                             " records; give the first batch dropRemainder: true, or use PerBatch");
+    }
+    gathered_.row_records = batch_.row_records;
+    const auto begin = batch_.records.begin() + position_ * batch_.row_records;
+    gathered_.records.insert(gathered_.records.end(), std::make_move_iterator(begin),
+                             std::make_move_iterator(begin + rows * batch_.row_records));
+    gathered_.rows += rows;
+    position_ += rows;
+    return {};
+  }
+
+  std::unique_ptr<Stream<Batch>> batches_;
+  const int64_t smaller_;
+  const int64_t larger_count_;
+  const int64_t pieces_;
+  int64_t next_;
+  Batch batch_;
+  int64_t position_ = 0;  // first row of batch_ not yet taken
+  Batch gathered_;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Cut> PassWhole(std::unique_ptr<Stream<Batch>> batches) {
+  return std::make_unique<WholeCut>(std::move(batches));
+}
+
+std::unique_ptr<Cut> CutPerBatch(std::unique_ptr<Stream<Batch>> batches, int64_t pieces) {
+  return std::make_unique<PerBatchCut>(std::move(batches), pieces);
+}
+
+std::unique_ptr<Cut> CutContinuous(std::unique_ptr<Stream<Batch>> batches, int64_t global_batch, int64_t pieces,
+                                   int64_t rotation) {
+  return std::make_unique<ContinuousCut>(std::move(batches), global_batch, pieces, rotation);
+}
+
+}  // namespace headrace::side

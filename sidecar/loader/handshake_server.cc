@@ -1,0 +1,116 @@
+#include "sidecar/loader/handshake_server.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace headrace::side {
+namespace {
+
+constexpr size_t kMaxConnections = 4096;
+
+}  // namespace
+
+Result<std::unique_ptr<HandshakeServer>> HandshakeServer::Start(const std::string& path,
+                                                                std::variant<HandshakeOffer, Status> offer) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return InvalidArgument("HEADRACE_DIR: socket path \"" + path + "\" has " + std::to_string(path.size()) +
+                           " characters; a Unix socket's takes at most " + std::to_string(sizeof address.sun_path - 1) +
+                           ": use a shorter folder");
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener < 0) return ErrnoStatus(errno, "socket");
+  unlink(path.c_str());
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      // Trainers run as other users than the loader; the run directory says who may come near.
+      chmod(path.c_str(), 0666) != 0 || listen(listener, 128) != 0) {
+    const Status status = ErrnoStatus(errno, path);
+    close(listener);
+    return status;
+  }
+  const int wake = eventfd(0, EFD_CLOEXEC);
+  return std::unique_ptr<HandshakeServer>(new HandshakeServer(path, listener, wake, std::move(offer)));
+}
+
+HandshakeServer::HandshakeServer(std::string path, int listener, int wake, std::variant<HandshakeOffer, Status> offer)
+    : path_(std::move(path)), listener_(listener), wake_(wake), offer_(std::move(offer)), thread_([this] {
+        Serve();
+      }) {}
+
+HandshakeServer::~HandshakeServer() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_, &one, sizeof one);
+  thread_.join();
+  for (const Connection& connection : connections_) close(connection.fd);
+  close(listener_);
+  close(wake_);
+  unlink(path_.c_str());
+}
+
+void HandshakeServer::Serve() {
+  std::vector<pollfd> polled;
+  while (true) {
+    polled.clear();
+    polled.push_back({wake_, POLLIN, 0});
+    polled.push_back({listener_, static_cast<short>(connections_.size() < kMaxConnections ? POLLIN : 0), 0});
+    for (const Connection& connection : connections_) polled.push_back({connection.fd, POLLIN, 0});
+    if (poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) return;
+    if (polled[0].revents != 0) return;
+    for (size_t i = 0; i < connections_.size(); ++i) {
+      if (polled[i + 2].revents == 0 || Answer(connections_[i])) continue;
+      close(connections_[i].fd);
+      connections_[i].fd = -1;
+    }
+    std::erase_if(connections_, [](const Connection& connection) { return connection.fd < 0; });
+    if ((polled[1].revents & POLLIN) != 0) Accept();
+  }
+}
+
+void HandshakeServer::Accept() {
+  const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd >= 0) connections_.push_back({fd, -1});
+}
+
+bool HandshakeServer::Answer(Connection& connection) {
+  // Only called when something is there to read: a time-out of 0 does not lose a request.
+  int unasked_fd = -1;
+  const Result<std::string> request = ring::ReceiveMessage(connection.fd, 0, &unasked_fd);
+  if (unasked_fd >= 0) close(unasked_fd);
+  if (!request.ok()) return false;
+  const Result<int> replica = ring::DecodeRequest(*request);
+  if (!replica.ok()) return ring::SendMessage(connection.fd, ring::EncodeError(replica.status()), -1).ok();
+  if (const auto* error = std::get_if<Status>(&offer_)) {
+    return ring::SendMessage(connection.fd, ring::EncodeError(*error), -1).ok();
+  }
+  const auto& offer = std::get<HandshakeOffer>(offer_);
+  const auto refuse = [&](const std::string& why) {
+    return ring::SendMessage(connection.fd, ring::EncodeError(InvalidArgument(why)), -1).ok();
+  };
+  const auto replicas = static_cast<int>(offer.ring_fds.size());
+  if (*replica >= replicas) {
+    return refuse("replica " + std::to_string(*replica) + ": this worker has replicas 0 to " +
+                  std::to_string(replicas - 1) + "; see spec.distribution.replicasPerWorker");
+  }
+  const bool taken = std::any_of(connections_.begin(), connections_.end(), [&](const Connection& other) {
+    return *replica >= 0 && other.fd != connection.fd && other.replica == *replica;
+  });
+  if (taken) {
+    return refuse("replica " + std::to_string(*replica) +
+                  " is read by another client of this pod already; each replica has one reader");
+  }
+  connection.replica = *replica;
+  const int fd = *replica < 0 ? -1 : offer.ring_fds[static_cast<size_t>(*replica)];
+  return ring::SendMessage(connection.fd, ring::EncodeReply(offer.reply), fd).ok();
+}
+
+}  // namespace headrace::side

@@ -1,0 +1,121 @@
+#include "sidecar/source/byte_stream.h"
+
+#include <fcntl.h>
+#include <isa-l/igzip_lib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+namespace headrace::side {
+namespace {
+
+class PlainFile : public ByteStream {
+ public:
+  PlainFile(std::string path, int fd, uint64_t size, std::atomic<uint64_t>* bytes_read)
+      : path_(std::move(path)), fd_(fd), size_(size), bytes_read_(bytes_read) {}
+  ~PlainFile() override { close(fd_); }
+  PlainFile(const PlainFile&) = delete;
+  PlainFile& operator=(const PlainFile&) = delete;
+
+  // pread and not mmap: a volume that fails is then an error here, not a SIGBUS.
+  Result<size_t> Read(uint8_t* out, size_t n) override {
+    while (true) {
+      const ssize_t read = pread(fd_, out, n, static_cast<off_t>(offset_));
+      if (read >= 0) {
+        offset_ += static_cast<uint64_t>(read);
+        bytes_read_->fetch_add(static_cast<uint64_t>(read), std::memory_order_relaxed);
+        return static_cast<size_t>(read);
+      }
+      if (errno != EINTR) return ErrnoStatus(errno, path_ + ": reading at byte " + std::to_string(offset_));
+    }
+  }
+  std::optional<uint64_t> size() const override { return size_; }
+
+  void Rewind() { offset_ = 0; }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+  const int fd_;
+  const uint64_t size_;
+  std::atomic<uint64_t>* const bytes_read_;
+  uint64_t offset_ = 0;
+};
+
+// One gzip member after another, as gzip(1) reads them; each member's CRC is checked.
+class GzipFile : public ByteStream {
+ public:
+  explicit GzipFile(std::unique_ptr<PlainFile> file) : file_(std::move(file)), input_(256 << 10) {
+    isal_inflate_init(&state_);
+    state_.crc_flag = ISAL_GZIP;
+  }
+
+  Result<size_t> Read(uint8_t* out, size_t n) override {
+    const size_t wanted = n < kMaxStep ? n : kMaxStep;
+    state_.next_out = out;
+    state_.avail_out = static_cast<uint32_t>(wanted);
+    while (state_.avail_out == wanted) {
+      if (state_.avail_in == 0) {
+        ASSIGN_OR_RETURN(const size_t read, file_->Read(input_.data(), input_.size()));
+        state_.next_in = input_.data();
+        state_.avail_in = static_cast<uint32_t>(read);
+        compressed_ += read;
+        if (read == 0) {
+          if (between_members_) break;
+          return Broken("the file ends inside a gzip member: it was truncated");
+        }
+      }
+      if (between_members_) {
+        isal_inflate_reset(&state_);
+        state_.crc_flag = ISAL_GZIP;
+        between_members_ = false;
+      }
+      const int rc = isal_inflate(&state_);
+      if (rc == ISAL_INCORRECT_CHECKSUM) return Broken("the gzip checksum does not match: the file is damaged");
+      if (rc != ISAL_DECOMP_OK) return Broken("not gzip data (isa-l error " + std::to_string(rc) + ")");
+      if (state_.block_state == ISAL_BLOCK_FINISH) between_members_ = true;
+    }
+    return wanted - state_.avail_out;
+  }
+  std::optional<uint64_t> size() const override { return std::nullopt; }
+
+ private:
+  static constexpr size_t kMaxStep = 1 << 30;  // isa-l counts in 32 bits
+
+  Status Broken(const std::string& what) const {
+    return Corrupt(file_->path() + ": at compressed byte " + std::to_string(compressed_ - state_.avail_in) + ": " +
+                   what + "; write the file again or take it out of spec.source.files.paths");
+  }
+
+  std::unique_ptr<PlainFile> file_;
+  std::vector<uint8_t> input_;
+  inflate_state state_{};
+  uint64_t compressed_ = 0;       // bytes taken from the file
+  bool between_members_ = false;  // at the start of a member, where the file may end
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ByteStream>> OpenByteStream(const std::string& path, Compression compression,
+                                                   std::atomic<uint64_t>* bytes_read) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, path + ": cannot be opened");
+  struct stat info {};
+  fstat(fd, &info);
+  auto file = std::make_unique<PlainFile>(path, fd, static_cast<uint64_t>(info.st_size), bytes_read);
+  uint8_t magic[2] = {0, 0};
+  ASSIGN_OR_RETURN(const size_t read, file->Read(magic, sizeof magic));
+  file->Rewind();
+  const bool gzip = read == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+  if (compression == Compression::kGzip && read > 0 && !gzip) {
+    return Corrupt(path + ": at byte 0: not gzip data, though spec.source.files.compression is Gzip; use Auto or None");
+  }
+  if (gzip && compression != Compression::kNone) {
+    return std::unique_ptr<ByteStream>(std::make_unique<GzipFile>(std::move(file)));
+  }
+  return std::unique_ptr<ByteStream>(std::move(file));
+}
+
+}  // namespace headrace::side

@@ -1,0 +1,29 @@
+// The bytes of one file in order, decompressed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/base/status.h"
+#include "common/spec/input_spec.h"
+
+namespace headrace::side {
+
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;
+  // Reads up to n bytes into out; 0 is the end of the file. Errors name the file and the offset.
+  virtual Result<size_t> Read(uint8_t* out, size_t n) = 0;
+  // Bytes of the whole (decompressed) file, where that is known without reading it.
+  virtual std::optional<uint64_t> size() const = 0;
+};
+
+// Opens `path`; kAuto looks at the first bytes. `bytes_read` counts what is read from storage and must outlive the
+// stream. Errors: NotFound, Unavailable; Corrupt if the compression asked for is not the file's.
+Result<std::unique_ptr<ByteStream>> OpenByteStream(const std::string& path, Compression compression,
+                                                   std::atomic<uint64_t>* bytes_read);
+
+}  // namespace headrace::side

@@ -1,0 +1,11 @@
+// CRC-32C (Castagnoli), by isa-l: the fastest variant this processor has, chosen at run time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace headrace::side {
+
+uint32_t Crc32c(const uint8_t* data, size_t bytes);
+
+}  // namespace headrace::side

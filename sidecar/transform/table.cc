@@ -1,0 +1,119 @@
+#include "sidecar/transform/table.h"
+
+#include "sidecar/core/random.h"
+#include "sidecar/transform/batch.h"
+#include "sidecar/transform/counted.h"
+#include "sidecar/transform/enumerate.h"
+#include "sidecar/transform/repeat.h"
+#include "sidecar/transform/shuffle.h"
+
+namespace headrace::side {
+namespace {
+
+// Where a transformation stands.
+struct Site {
+  std::string field;  // "spec.pipeline[2].batch", for errors
+  size_t position;    // tells unseeded shuffles of one pipeline apart
+  const TransformContext& context;
+};
+
+// Overloads are the table: transformations that treat files, records and batches alike.
+template <typename T>
+DatasetPtr<T> Apply(const Shuffle& shuffle, const Site& site, DatasetPtr<T> input) {
+  const uint64_t seed = shuffle.seed ? static_cast<uint64_t>(*shuffle.seed) : Mix(site.context.run_seed, site.position);
+  return std::make_unique<ShuffleDataset<T>>(std::move(input), shuffle.buffer_size, seed,
+                                             shuffle.reshuffle_each_iteration);
+}
+
+template <typename T>
+DatasetPtr<T> Apply(const Repeat& repeat, const Site&, DatasetPtr<T> input) {
+  return std::make_unique<RepeatDataset<T>>(std::move(input), repeat.count);
+}
+
+template <typename T>
+DatasetPtr<T> Apply(const Take& take, const Site&, DatasetPtr<T> input) {
+  return std::make_unique<TakeDataset<T>>(std::move(input), take.count);
+}
+
+template <typename T>
+DatasetPtr<T> Apply(const Skip& skip, const Site&, DatasetPtr<T> input) {
+  return std::make_unique<SkipDataset<T>>(std::move(input), skip.count);
+}
+
+template <typename T>
+DatasetPtr<T> Apply(const Shard& shard, const Site& site, DatasetPtr<T> input) {
+  if (!shard.hint) {
+    return std::make_unique<ShardDataset<T>>(std::move(input), shard.num_shards, shard.index, 0, site.field);
+  }
+  const Topology& topology = site.context.topology;
+  return std::make_unique<ShardDataset<T>>(std::move(input), topology.num_workers, topology.worker_index,
+                                           topology.num_workers, site.field + ": too few elements to shard");
+}
+
+// The ring prefetches for the whole pipeline: a prefetch within it changes no value.
+template <typename T>
+DatasetPtr<T> Apply(const Prefetch&, const Site&, DatasetPtr<T> input) {
+  return input;
+}
+
+// Interleave is how files become records: source/read_files.cc has done it.
+DatasetPtr<Record> Apply(const Interleave&, const Site&, DatasetPtr<Record> input) { return input; }
+
+DatasetPtr<Record> Apply(const Enumerate& enumerate, const Site&, DatasetPtr<Record> input) {
+  return std::make_unique<EnumerateDataset>(std::move(input), enumerate.start);
+}
+
+DatasetPtr<Batch> Apply(const headrace::Batch& batch, const Site&, DatasetPtr<Record> input) {
+  return MakeBatch(std::move(input), batch.size, batch.drop_remainder);
+}
+
+DatasetPtr<Batch> Apply(const headrace::Batch& batch, const Site& site, DatasetPtr<Batch> input) {
+  return MakeBatchOfBatches(std::move(input), batch.size, batch.drop_remainder, site.field);
+}
+
+Site SiteOf(const std::vector<Transformation>& transformations, size_t i, const std::string& path,
+            const TransformContext& context) {
+  const std::string field = path + "[" + std::to_string(i) + "]." + std::string(TransformationName(transformations[i]));
+  return {field, i + 1, context};
+}
+
+}  // namespace
+
+AnyDataset ApplyPipeline(const std::vector<Transformation>& transformations, const std::string& path,
+                         const TransformContext& context, DatasetPtr<Record> input) {
+  AnyDataset dataset = std::move(input);
+  for (size_t i = 0; i < transformations.size(); ++i) {
+    const Site site = SiteOf(transformations, i, path, context);
+    dataset = std::visit(
+        [&](const auto& transformation, auto& on) -> AnyDataset {
+          // ParseInputSpec lets no enumerate or interleave stand after a batch.
+          if constexpr (requires { Apply(transformation, site, std::move(on)); }) {
+            return Apply(transformation, site, std::move(on));
+          } else {
+            return std::move(on);
+          }
+        },
+        transformations[i], dataset);
+  }
+  return dataset;
+}
+
+DatasetPtr<File> ApplyFilePipeline(const std::vector<Transformation>& transformations, const std::string& path,
+                                   const TransformContext& context, DatasetPtr<File> input) {
+  for (size_t i = 0; i < transformations.size(); ++i) {
+    const Site site = SiteOf(transformations, i, path, context);
+    input = std::visit(
+        [&](const auto& transformation) -> DatasetPtr<File> {
+          // ParseInputSpec lets only these stand in a pipeline on files.
+          if constexpr (requires { Apply(transformation, site, std::move(input)); }) {
+            return Apply(transformation, site, std::move(input));
+          } else {
+            return std::move(input);
+          }
+        },
+        transformations[i]);
+  }
+  return input;
+}
+
+}  // namespace headrace::side

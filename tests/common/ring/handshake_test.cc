@@ -1,0 +1,102 @@
+#include "common/ring/handshake.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace headrace::ring {
+namespace {
+
+using testing::HasSubstr;
+
+HandshakeReply Sample() {
+  HandshakeReply reply;
+  reply.plan_hash = "0123456789abcdef";
+  reply.input = "ml/clicks";
+  reply.topology = {.num_workers = 2, .worker_index = 1, .replicas_per_worker = 4};
+  reply.global_batch_size = 1024;
+  reply.effective_policy = "Data";
+  reply.warnings = {"Auto became Data"};
+  reply.element_spec = {{"x", DType::kFloat32, {kUnknownDim, 8}}, {"label", DType::kInt64, {kUnknownDim}}};
+  reply.cardinality = kInfiniteCardinality;
+  return reply;
+}
+
+TEST(Handshake, ReplyComesBackAsItWas) {
+  auto decoded = DecodeReply(EncodeReply(Sample()));
+  ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
+  EXPECT_EQ(decoded->plan_hash, "0123456789abcdef");
+  EXPECT_EQ(decoded->input, "ml/clicks");
+  EXPECT_EQ(decoded->topology.num_workers, 2);
+  EXPECT_EQ(decoded->topology.worker_index, 1);
+  EXPECT_EQ(decoded->topology.replicas_per_worker, 4);
+  EXPECT_EQ(decoded->global_batch_size, 1024);
+  EXPECT_EQ(decoded->effective_policy, "Data");
+  EXPECT_EQ(decoded->warnings, std::vector<std::string>{"Auto became Data"});
+  EXPECT_EQ(decoded->element_spec, Sample().element_spec);
+  EXPECT_EQ(decoded->cardinality, kInfiniteCardinality);
+}
+
+TEST(Handshake, ErrorsKeepTheirCode) {
+  const Status error = NotFound("spec.source.files.paths[0]: '/data/\xff*' matches no file");
+  Status decoded = DecodeReply(EncodeError(error)).status();
+  EXPECT_EQ(decoded.code(), Code::kNotFound);
+  EXPECT_THAT(decoded.message(), HasSubstr("matches no file"));
+}
+
+TEST(Handshake, RequestsNameTheReplicaOrNone) {
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(3)), 3);
+  EXPECT_EQ(*DecodeRequest(EncodeRequest(-1)), -1);
+}
+
+TEST(Handshake, RefusesOtherText) {
+  for (const char* text : {"", "{", "[]", "{}", R"({"version":2})", R"({"version":1,"replica":"x"})",
+                           R"({"version":1,"replica":-2})", R"({"version":1,"replica":99999999999})"}) {
+    EXPECT_EQ(DecodeRequest(text).status().code(), Code::kInternal) << text;
+  }
+  EXPECT_THAT(DecodeRequest(R"({"version":2})").status().message(), HasSubstr("version is 2, want 1"));
+  EXPECT_THAT(DecodeReply(R"({"version":1})").status().message(), HasSubstr("plan"));
+  EXPECT_EQ(DecodeReply(R"({"version":1,"error":7})").status().code(), Code::kInternal);
+}
+
+TEST(Handshake, CarriesADescriptor) {
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+  int file = memfd_create("ring", 0);
+  ASSERT_EQ(write(file, "bytes", 5), 5);
+  ASSERT_TRUE(SendMessage(sockets[0], "with", file).ok());
+  ASSERT_TRUE(SendMessage(sockets[0], "without", -1).ok());
+  int received = -1;
+  auto text = ReceiveMessage(sockets[1], 1000, &received);
+  ASSERT_TRUE(text.ok()) << text.status().ToString();
+  EXPECT_EQ(*text, "with");
+  char bytes[5] = {};
+  EXPECT_EQ(pread(received, bytes, 5, 0), 5);
+  EXPECT_EQ(std::string(bytes, 5), "bytes");
+  EXPECT_NE(fcntl(received, F_GETFD) & FD_CLOEXEC, 0) << "leaks into the trainer's children";
+  close(received);
+  text = ReceiveMessage(sockets[1], 1000, &received);
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(received, -1);
+  EXPECT_EQ(ReceiveMessage(sockets[1], 0, &received).status().code(), Code::kUnavailable);
+  close(sockets[0]);
+  Status hung_up = ReceiveMessage(sockets[1], 1000, &received).status();
+  EXPECT_EQ(hung_up.code(), Code::kUnavailable);
+  EXPECT_THAT(hung_up.message(), HasSubstr("hung up"));
+  EXPECT_EQ(SendMessage(sockets[1], "x", -1).code(), Code::kUnavailable) << "and no SIGPIPE";
+  close(sockets[1]);
+  close(file);
+}
+
+TEST(Handshake, LongMessageIsRefusedBeforeItIsSent) {
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+  EXPECT_EQ(SendMessage(sockets[0], std::string(1 << 20, 'x'), -1).code(), Code::kInternal);
+  close(sockets[0]);
+  close(sockets[1]);
+}
+
+}  // namespace
+}  // namespace headrace::ring
