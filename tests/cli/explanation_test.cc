@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 LocalInput Input(const std::string& spec) {
   auto parsed = ParseInputSpec(json::parse(spec));
   EXPECT_TRUE(parsed.ok()) << parsed.status().ToString();
-  return {"numbers", CompilePlan(*parsed, "numbers"), HEADRACE_SOURCE_DIR "/examples/digits"};
+  return {"numbers", CompilePlan(*parsed, "numbers"), nullptr, HEADRACE_SOURCE_DIR "/examples/digits"};
 }
 
 json Explained(const std::string& spec, int64_t workers, int64_t replicas) {
