@@ -13,6 +13,7 @@
 #include "common/base/log.h"
 #include "common/net/http_server.h"
 #include "common/spec/names.h"
+#include "sidecar/device/device.h"
 #include "sidecar/loader/config.h"
 #include "sidecar/loader/engine.h"
 #include "sidecar/loader/handshake_server.h"
@@ -141,6 +142,7 @@ int Serve(const LoaderConfig& config) {
                         {"worker", std::to_string(config.topology.worker_index)},
                         {"workers", std::to_string(config.topology.num_workers)},
                         {"replicas", std::to_string(config.topology.replicas_per_worker)},
+                        {"memory", device::HostReason(device::Probe())},
                         {"files", std::to_string((*pipeline)->source().files.paths.size())},
                         {"elementSpec", ToString(ElementSpec(plan, config.topology))}});
 

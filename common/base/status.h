@@ -102,7 +102,7 @@ class [[nodiscard]] Result {
 // RETURN_IF_ERROR(status_or_result) or RETURN_IF_ERROR(expr, "context").
 #define RETURN_IF_ERROR(expr, ...)                                                                  \
   do {                                                                                              \
-    if (auto headrace_status = (expr); !headrace_status.ok())                                       \
+    if (const auto& headrace_status = (expr); !headrace_status.ok())                                \
       return ::headrace::internal::AsStatus(headrace_status) __VA_OPT__(.WithContext(__VA_ARGS__)); \
   } while (false)
 

@@ -50,8 +50,8 @@ struct SlotDescriptor {
   uint64_t step;              // within the epoch, from 0
   uint64_t rows;              // records in this replica's batch; 0 for a batch without data
   uint32_t flags;             // SlotFlags
-  uint32_t inner_dims_count;  // 0, or 2 dims below hold inner batch dimensions that vary (after two batch() calls)
-  uint64_t inner_dims[2];
+  uint32_t inner_dims_count;  // how many of inner_dims are set
+  uint64_t inner_dims[2];     // inner batch dimensions that vary, after several batch() calls: of dimension 1, then 2
   uint64_t reserved;
 };
 static_assert(sizeof(SlotDescriptor) == 56);

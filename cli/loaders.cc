@@ -1,0 +1,85 @@
+#include "cli/loaders.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "common/spec/names.h"
+
+namespace headrace::cli {
+namespace {
+
+constexpr int kStopTimeoutMs = 2000;
+
+std::string LogFile(const std::string& run_directory) { return run_directory + ".log"; }
+
+Status WritePlan(const Plan& plan, const std::string& path) {
+  errno = 0;
+  std::ofstream file(path);
+  file << ToJson(plan).dump(2) << "\n";
+  file.close();
+  return file ? Status() : ErrnoStatus(errno != 0 ? errno : EIO, "writing " + path);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const LoaderOptions& options,
+                                                        const std::string& directory) {
+  std::unique_ptr<LoaderGroup> group(new LoaderGroup(directory));
+  const std::string plan_path = directory + "/" + names::kPlanFile;
+  RETURN_IF_ERROR(WritePlan(plan, plan_path));
+  const std::string binary = SiblingBinary("headrace-loader");
+  for (int64_t w = 0; w < options.workers; ++w) {
+    const std::string run_directory = group->RunDirectory(w);
+    if (mkdir(run_directory.c_str(), 0700) != 0) return ErrnoStatus(errno, "making " + run_directory);
+    const std::string log = LogFile(run_directory);
+    const int log_fd = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (log_fd < 0) return ErrnoStatus(errno, "making " + log);
+    ProcessOptions process;
+    process.argv = {binary};
+    process.stdout_fd = log_fd;
+    process.stderr_fd = log_fd;
+    process.environment = {{names::kEnvPlan, plan_path},
+                           {names::kEnvDir, run_directory},
+                           {names::kEnvWorkerIndex, std::to_string(w)},
+                           {names::kEnvNumWorkers, std::to_string(options.workers)},
+                           {names::kEnvReplicasPerWorker, std::to_string(options.replicas_per_worker)},
+                           {names::kEnvRunId, options.run_id},
+                           {names::kEnvDataDir, options.data_directory},
+                           {names::kEnvListen, ""},
+                           {"HEADRACE_SERVE_ERRORS", "1"}};  // errors reach us as a trainer would see them
+    Result<Process> started = Process::Start(process);
+    close(log_fd);
+    RETURN_IF_ERROR(started.status(), "the loader of worker " + std::to_string(w));
+    group->loaders_.push_back(std::move(started).value());
+  }
+  return group;
+}
+
+LoaderGroup::~LoaderGroup() {
+  for (Process& loader : loaders_) loader.Signal(SIGTERM);  // all at once, then wait for each
+  for (Process& loader : loaders_) loader.Stop(kStopTimeoutMs);
+}
+
+std::string LoaderGroup::RunDirectory(int64_t worker) const { return directory_ + "/worker-" + std::to_string(worker); }
+
+std::string LoaderGroup::Death(int64_t worker) {
+  constexpr size_t kTailBytes = 600;
+  const std::optional<int> status = loaders_[static_cast<size_t>(worker)].Wait(0);
+  if (!status) return "";
+  std::stringstream log;
+  log << std::ifstream(LogFile(RunDirectory(worker))).rdbuf();
+  std::string tail = log.str();
+  if (tail.size() > kTailBytes) tail = "..." + tail.substr(tail.size() - kTailBytes);
+  while (!tail.empty() && tail.back() == '\n') tail.pop_back();
+  return "the loader of worker " + std::to_string(worker) + " ended with status " + std::to_string(*status) + ": " +
+         tail;
+}
+
+}  // namespace headrace::cli

@@ -1,0 +1,43 @@
+// The loaders of one run as local processes: what a cluster does with sidecars, on this machine.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/process.h"
+#include "common/base/status.h"
+#include "common/spec/plan.h"
+
+namespace headrace::cli {
+
+struct LoaderOptions {
+  int64_t workers = 1;
+  int64_t replicas_per_worker = 1;
+  std::string data_directory;  // relative paths of the spec resolve against it
+  std::string run_id;          // seeds unseeded shuffles
+};
+
+// Starts the loaders and stops them, with their run directories, when destroyed. Used by one thread.
+class LoaderGroup {
+ public:
+  // `directory` must outlive the group and be the group's alone. Does not wait until the rings are there: connecting
+  // clients do. Errors: of the file system and of starting a process.
+  static Result<std::unique_ptr<LoaderGroup>> Start(const Plan& plan, const LoaderOptions& options,
+                                                    const std::string& directory);
+  ~LoaderGroup();
+  LoaderGroup(const LoaderGroup&) = delete;
+  LoaderGroup& operator=(const LoaderGroup&) = delete;
+
+  int64_t workers() const { return static_cast<int64_t>(loaders_.size()); }
+  std::string RunDirectory(int64_t worker) const;  // what HEADRACE_DIR is for its trainers
+  // Why worker's loader is not there: its exit status and last log lines. Empty while it runs.
+  std::string Death(int64_t worker);
+
+ private:
+  explicit LoaderGroup(std::string directory) : directory_(std::move(directory)) {}
+  std::string directory_;
+  std::vector<Process> loaders_;
+};
+
+}  // namespace headrace::cli

@@ -1,0 +1,397 @@
+// The C ABI over connections and step iterators. Nothing throws past it.
+#include "headrace/client.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <new>
+
+#include "client/connection.h"
+#include "client/step_iterator.h"
+#include "common/spec/names.h"
+
+using headrace::Code;
+using headrace::Result;
+using headrace::Status;
+using headrace::client::Component;
+using headrace::client::Connection;
+using headrace::client::ConnectPolicy;
+using headrace::client::StepIterator;
+using headrace::ring::SlotView;
+
+struct headrace_dataset {
+  // Constant after headrace_connect.
+  ConnectPolicy policy;
+  headrace::ring::HandshakeReply reply;
+  std::string element_spec;
+  std::vector<const char*> warnings;
+
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Connection>> connections;  // guarded by mutex; by replica, null where not attached
+};
+
+struct headrace_iterator {
+  explicit headrace_iterator(std::vector<std::shared_ptr<Connection>> connections) : steps(std::move(connections)) {}
+  StepIterator steps;
+  std::vector<SlotView> views;  // of the last step; kept to save an allocation
+};
+
+struct headrace_batch {
+  std::shared_ptr<Connection> connection;
+  SlotView view;
+  std::vector<int64_t> dims;       // each tensor's shape, then its strides
+  std::vector<int32_t> first_dim;  // of each tensor, in `dims`
+};
+
+namespace {
+
+thread_local std::string last_error;
+
+headrace_status FromCode(Code code) {
+  switch (code) {
+    case Code::kOk: return HEADRACE_OK;
+    case Code::kInvalidArgument: return HEADRACE_INVALID_ARGUMENT;
+    case Code::kNotFound: return HEADRACE_NOT_FOUND;
+    case Code::kConflict: return HEADRACE_CONFLICT;
+    case Code::kUnavailable: return HEADRACE_UNAVAILABLE;
+    case Code::kCorrupt: return HEADRACE_CORRUPT;
+    case Code::kExhausted: return HEADRACE_EXHAUSTED;
+    case Code::kCancelled: return HEADRACE_CANCELLED;
+    case Code::kInternal: return HEADRACE_INTERNAL;
+  }
+  return HEADRACE_INTERNAL;
+}
+
+headrace_status Report(const Status& status) {
+  if (!status.ok()) last_error = status.message();
+  return FromCode(status.code());
+}
+
+// Runs `body`, which returns a headrace_status, and turns exceptions (memory) into one.
+template <typename Body>
+headrace_status Guard(Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Report(headrace::Exhausted("out of memory"));
+  } catch (const std::exception& error) {
+    return Report(headrace::Internal(error.what()));
+  }
+}
+
+// Copies as much of `from` as the caller's struct has, behind its size.
+template <typename Struct>
+headrace_status Fill(Struct* to, Struct from) {
+  if (to->size < sizeof(size_t)) {
+    return Report(headrace::InvalidArgument("the struct's size is " + std::to_string(to->size) +
+                                            ": set it to sizeof the struct"));
+  }
+  from.size = to->size;
+  std::memcpy(to, &from, std::min(to->size, sizeof(Struct)));
+  return HEADRACE_OK;
+}
+
+headrace_dtype DLPackType(headrace::DType dtype) {
+  using headrace::DType;
+  const char* name = headrace::DTypeName(dtype).data();
+  const auto bits = static_cast<uint8_t>(headrace::DTypeSize(dtype) * 8);
+  switch (dtype) {
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64: return {name, 0, bits, 1};
+    case DType::kUint8:
+    case DType::kUint16:
+    case DType::kUint32:
+    case DType::kUint64: return {name, 1, bits, 1};
+    case DType::kFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64: return {name, 2, bits, 1};
+    case DType::kBfloat16: return {name, 4, bits, 1};
+    case DType::kBool: return {name, 6, bits, 1};
+  }
+  return {name, 0, 0, 0};
+}
+
+// $HEADRACE_LOADER_TIMEOUT in milliseconds.
+Result<int64_t> LoaderTimeoutMs() {
+  const char* text = std::getenv("HEADRACE_LOADER_TIMEOUT");
+  if (text == nullptr || *text == '\0') return 60000;
+  char* end = nullptr;
+  double seconds = std::strtod(text, &end);
+  if (*end != '\0' || !(seconds >= 0) || seconds > 1e9) {
+    return headrace::InvalidArgument("HEADRACE_LOADER_TIMEOUT is '" + std::string(text) +
+                                     "', want a number of seconds, at least 0");
+  }
+  return static_cast<int64_t>(seconds * 1000);
+}
+
+Result<ConnectPolicy> MakePolicy(const headrace_connect_options& options) {
+  ConnectPolicy policy;
+  const char* environment = std::getenv(headrace::names::kEnvDir);
+  if (options.directory != nullptr) {
+    policy.directory = options.directory;
+  } else {
+    policy.directory = environment != nullptr && *environment != '\0' ? environment : headrace::names::kRunDir;
+  }
+  ASSIGN_OR_RETURN(policy.loader_timeout_ms, LoaderTimeoutMs());
+  policy.timeout_ms = options.timeout_ms < 0 ? policy.loader_timeout_ms : options.timeout_ms;
+  if (options.interrupted != nullptr) {
+    policy.interrupted = [ask = options.interrupted, context = options.interrupted_context] {
+      return ask(context) != 0;
+    };
+  }
+  return policy;
+}
+
+Result<std::unique_ptr<headrace_dataset>> Connect(const headrace_connect_options& options) {
+  auto dataset = std::make_unique<headrace_dataset>();
+  ASSIGN_OR_RETURN(dataset->policy, MakePolicy(options));
+  ASSIGN_OR_RETURN(dataset->reply, headrace::client::AskLoader(dataset->policy));
+  dataset->connections.resize(static_cast<size_t>(dataset->reply.topology.replicas_per_worker));
+  dataset->element_spec = headrace::ToString(dataset->reply.element_spec);
+  for (const std::string& warning : dataset->reply.warnings) dataset->warnings.push_back(warning.c_str());
+  return dataset;
+}
+
+// The connections an iterator over `replica` needs, made where they are not there yet.
+Result<std::vector<std::shared_ptr<Connection>>> Attach(headrace_dataset& dataset, int32_t replica) {
+  const auto replicas = static_cast<int32_t>(dataset.reply.topology.replicas_per_worker);
+  if (replica != HEADRACE_WHOLE_WORKER && (replica < 0 || replica >= replicas)) {
+    return headrace::InvalidArgument("replica " + std::to_string(replica) + " is not one of this worker's " +
+                                     std::to_string(replicas) +
+                                     ": set spec.distribution.replicasPerWorker to the number of trainer processes");
+  }
+  const bool whole = replica == HEADRACE_WHOLE_WORKER;
+  std::vector<std::shared_ptr<Connection>> attached;
+  std::lock_guard lock(dataset.mutex);
+  for (int32_t r = whole ? 0 : replica; r < (whole ? replicas : replica + 1); ++r) {
+    std::shared_ptr<Connection>& connection = dataset.connections[static_cast<size_t>(r)];
+    if (connection == nullptr) {
+      ASSIGN_OR_RETURN(connection, Connection::Open(dataset.policy, r));
+    }
+    if (connection->reply().plan_hash != dataset.reply.plan_hash) {
+      return headrace::Unavailable("the loader now runs plan " + connection->reply().plan_hash + ", was " +
+                                   dataset.reply.plan_hash + ": connect again");
+    }
+    attached.push_back(connection);
+  }
+  return attached;
+}
+
+// Shape (rows, ...) of each tensor and its strides. The first dimension follows from the number of bytes, since an
+// element that was never batched has no rows.
+Status MeasureTensors(headrace_batch& batch) {
+  const std::vector<Component>& components = batch.connection->components();
+  batch.first_dim.reserve(components.size());
+  size_t total = 0;
+  for (const Component& component : components) total += 2 * component.spec.shape.size();
+  batch.dims.reserve(total);
+  for (size_t i = 0; i < components.size(); ++i) {
+    const std::vector<int64_t>& shape = components[i].spec.shape;
+    const auto first = static_cast<int32_t>(batch.dims.size());
+    const int64_t bytes = static_cast<int64_t>(batch.view.extents[i].bytes);
+    batch.first_dim.push_back(first);
+    int64_t row_bytes = components[i].value_bytes;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      int64_t dim = shape[d];
+      if (d > 0 && dim == headrace::kUnknownDim) {
+        dim = d - 1 < batch.view.inner_dims.size() ? static_cast<int64_t>(batch.view.inner_dims[d - 1]) : 0;
+      }
+      batch.dims.push_back(dim);
+      if (d > 0 && __builtin_mul_overflow(row_bytes, dim, &row_bytes)) row_bytes = -1;
+    }
+    const int64_t rows = row_bytes > 0 ? bytes / row_bytes : static_cast<int64_t>(batch.view.rows);
+    if (!shape.empty()) batch.dims[static_cast<size_t>(first)] = rows;
+    if (row_bytes < 0 || bytes != row_bytes * (shape.empty() ? 1 : rows)) {
+      return headrace::Corrupt("ring: component '" + components[i].spec.name + "' of step " +
+                               std::to_string(batch.view.step) + " has " + std::to_string(bytes) +
+                               " bytes, not a whole number of rows of " + std::to_string(row_bytes));
+    }
+    batch.dims.resize(batch.dims.size() + shape.size());
+    int64_t stride = 1;
+    for (size_t d = shape.size(); d-- > 0;) {
+      batch.dims[static_cast<size_t>(first) + shape.size() + d] = stride;
+      stride *= batch.dims[static_cast<size_t>(first) + d];
+    }
+  }
+  return {};
+}
+
+headrace_status NextStep(headrace_iterator* iterator, StepIterator::PartialStep partial, int64_t timeout_ms,
+                         headrace_batch** batches) {
+  auto outcome = iterator->steps.Next(partial, timeout_ms, &iterator->views);
+  if (!outcome.ok()) return Report(outcome.status());
+  if (*outcome == StepIterator::Outcome::kEnd) return HEADRACE_END;
+  if (*outcome == StepIterator::Outcome::kTimeout) return HEADRACE_TIMED_OUT;
+  const auto& connections = iterator->steps.connections();
+  std::vector<std::unique_ptr<headrace_batch, void (*)(headrace_batch*)>> step;
+  step.reserve(connections.size());
+  for (size_t i = 0; i < connections.size(); ++i) {
+    step.emplace_back(new headrace_batch{connections[i], iterator->views[i], {}, {}}, headrace_batch_free);
+  }
+  for (const auto& batch : step) {
+    if (Status status = MeasureTensors(*batch); !status.ok()) return Report(status);
+  }
+  for (size_t i = 0; i < step.size(); ++i) batches[i] = step[i].release();
+  return HEADRACE_OK;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* headrace_status_name(headrace_status status) {
+  switch (status) {
+    case HEADRACE_OK: return "OK";
+    case HEADRACE_END: return "End";
+    case HEADRACE_TIMED_OUT: return "TimedOut";
+    case HEADRACE_INVALID_ARGUMENT: return "InvalidArgument";
+    case HEADRACE_NOT_FOUND: return "NotFound";
+    case HEADRACE_CONFLICT: return "Conflict";
+    case HEADRACE_UNAVAILABLE: return "Unavailable";
+    case HEADRACE_CORRUPT: return "Corrupt";
+    case HEADRACE_EXHAUSTED: return "Exhausted";
+    case HEADRACE_CANCELLED: return "Cancelled";
+    case HEADRACE_INTERNAL: return "Internal";
+  }
+  return "Internal";
+}
+
+const char* headrace_last_error(void) { return last_error.c_str(); }
+
+const char* headrace_version(void) { return HEADRACE_VERSION; }
+
+headrace_status headrace_connect(const headrace_connect_options* options, headrace_dataset** dataset) {
+  return Guard([&] {
+    headrace_connect_options all{};
+    all.timeout_ms = -1;
+    if (options != nullptr) {
+      if (options->size < offsetof(headrace_connect_options, interrupted)) {
+        return Report(headrace::InvalidArgument("headrace_connect_options.size is " + std::to_string(options->size) +
+                                                ": set it to sizeof the struct"));
+      }
+      std::memcpy(&all, options, std::min(options->size, sizeof(all)));
+    }
+    auto connected = Connect(all);
+    if (!connected.ok()) return Report(connected.status());
+    *dataset = connected->release();
+    return HEADRACE_OK;
+  });
+}
+
+void headrace_dataset_free(headrace_dataset* dataset) { delete dataset; }
+
+int32_t headrace_num_components(const headrace_dataset* dataset) {
+  return static_cast<int32_t>(dataset->reply.element_spec.size());
+}
+
+headrace_status headrace_component(const headrace_dataset* dataset, int32_t index, headrace_tensor_spec* spec) {
+  return Guard([&] {
+    const auto& element_spec = dataset->reply.element_spec;
+    if (index < 0 || static_cast<size_t>(index) >= element_spec.size()) {
+      return Report(headrace::InvalidArgument("component " + std::to_string(index) + " of " +
+                                              std::to_string(element_spec.size())));
+    }
+    const headrace::TensorSpec& component = element_spec[static_cast<size_t>(index)];
+    return Fill(spec, headrace_tensor_spec{0, component.name.c_str(), DLPackType(component.dtype),
+                                           static_cast<int32_t>(component.shape.size()), component.shape.data()});
+  });
+}
+
+const char* headrace_element_spec_string(const headrace_dataset* dataset) { return dataset->element_spec.c_str(); }
+
+headrace_status headrace_get_input_context(const headrace_dataset* dataset, headrace_input_context* context) {
+  return Guard([&] {
+    const headrace::Topology& topology = dataset->reply.topology;
+    return Fill(context,
+                headrace_input_context{0, topology.num_workers, topology.worker_index, topology.replicas_in_sync(),
+                                       topology.replicas_per_worker, dataset->reply.global_batch_size});
+  });
+}
+
+headrace_status headrace_per_replica_batch_size(const headrace_dataset* dataset, int64_t global_batch_size,
+                                                int64_t* batch_size) {
+  return Guard([&] {
+    const int64_t replicas = dataset->reply.topology.replicas_in_sync();
+    if (global_batch_size < 0 || global_batch_size % replicas != 0) {
+      return Report(headrace::InvalidArgument("the global batch size " + std::to_string(global_batch_size) +
+                                              " is not divisible by the number of replicas in sync, " +
+                                              std::to_string(replicas)));
+    }
+    *batch_size = global_batch_size / replicas;
+    return HEADRACE_OK;
+  });
+}
+
+headrace_status headrace_get_info(const headrace_dataset* dataset, headrace_info* info) {
+  return Guard([&] {
+    const headrace::ring::HandshakeReply& reply = dataset->reply;
+    return Fill(info, headrace_info{0, reply.input.c_str(), reply.plan_hash.c_str(), reply.effective_policy.c_str(),
+                                    reply.cardinality, static_cast<int32_t>(dataset->warnings.size()),
+                                    dataset->warnings.data()});
+  });
+}
+
+headrace_status headrace_iterator_create(headrace_dataset* dataset, int32_t replica, headrace_iterator** iterator) {
+  return Guard([&] {
+    auto connections = Attach(*dataset, replica);
+    if (!connections.ok()) return Report(connections.status());
+    *iterator = new headrace_iterator(std::move(*connections));
+    return HEADRACE_OK;
+  });
+}
+
+void headrace_iterator_free(headrace_iterator* iterator) { delete iterator; }
+
+int32_t headrace_iterator_width(const headrace_iterator* iterator) {
+  return static_cast<int32_t>(iterator->steps.connections().size());
+}
+
+headrace_status headrace_next(headrace_iterator* iterator, int64_t timeout_ms, headrace_batch** batches) {
+  return Guard([&] { return NextStep(iterator, StepIterator::PartialStep::kEnd, timeout_ms, batches); });
+}
+
+headrace_status headrace_next_as_optional(headrace_iterator* iterator, int64_t timeout_ms, headrace_batch** batches,
+                                          int32_t* has_value) {
+  return Guard([&] {
+    headrace_status status = NextStep(iterator, StepIterator::PartialStep::kDeliver, timeout_ms, batches);
+    if (status != HEADRACE_OK && status != HEADRACE_END) return status;
+    *has_value = status == HEADRACE_OK ? 1 : 0;
+    return HEADRACE_OK;
+  });
+}
+
+void headrace_batch_free(headrace_batch* batch) {
+  if (batch == nullptr) return;
+  batch->connection->Release(batch->view.ticket);
+  delete batch;
+}
+
+int32_t headrace_batch_replica(const headrace_batch* batch) { return batch->connection->replica(); }
+int64_t headrace_batch_rows(const headrace_batch* batch) { return static_cast<int64_t>(batch->view.rows); }
+int64_t headrace_batch_epoch(const headrace_batch* batch) { return static_cast<int64_t>(batch->view.epoch); }
+int64_t headrace_batch_step(const headrace_batch* batch) { return static_cast<int64_t>(batch->view.step); }
+int32_t headrace_batch_num_tensors(const headrace_batch* batch) {
+  return static_cast<int32_t>(batch->first_dim.size());
+}
+
+headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index, headrace_tensor* tensor) {
+  return Guard([&] {
+    if (index < 0 || static_cast<size_t>(index) >= batch->first_dim.size()) {
+      return Report(headrace::InvalidArgument("tensor " + std::to_string(index) + " of " +
+                                              std::to_string(batch->first_dim.size())));
+    }
+    const auto i = static_cast<size_t>(index);
+    const headrace::TensorSpec& spec = batch->connection->components()[i].spec;
+    const headrace::ring::ComponentExtent& extent = batch->view.extents[i];
+    const int64_t* shape = batch->dims.data() + batch->first_dim[i];
+    return Fill(tensor, headrace_tensor{0, spec.name.c_str(), DLPackType(spec.dtype), batch->view.data + extent.offset,
+                                        static_cast<int64_t>(extent.bytes), static_cast<int32_t>(spec.shape.size()),
+                                        shape, shape + spec.shape.size()});
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,133 @@
+#include "client/connection.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+namespace headrace::client {
+namespace {
+
+constexpr int kReplyWaitMs = 50;
+constexpr int kRetryMs = 20;
+// A trainer that was killed a moment ago may still count as the replica's reader; one that runs will go on doing so.
+constexpr int64_t kConflictMs = 3000;
+constexpr int kWatchMs = 100;  // how often a wait for a batch looks at the loader's socket
+
+uint64_t NowMs() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
+}
+
+std::string Seconds(int64_t ms) {
+  std::string text = std::to_string(ms / 1000);
+  if (ms % 1000 != 0) text += "." + std::to_string(ms % 1000 / 100);
+  return text + " s";
+}
+
+// Attaches, waiting for the loader to start.
+Result<LoaderSocket::Attachment> WaitForLoader(LoaderSocket& socket, const ConnectPolicy& policy) {
+  const uint64_t start = NowMs();
+  while (true) {
+    if (policy.interrupted && policy.interrupted()) return Cancelled("interrupted while connecting to the loader");
+    ASSIGN_OR_RETURN(auto attachment, socket.Attach(kReplyWaitMs));
+    if (attachment) return std::move(*attachment);
+    const auto waited_ms = static_cast<int64_t>(NowMs() - start);
+    if (socket.last_error().code() == Code::kConflict && waited_ms >= kConflictMs) return socket.last_error();
+    if (waited_ms >= policy.timeout_ms) {
+      return socket.last_error().WithContext("no loader within " + Seconds(policy.timeout_ms));
+    }
+    poll(nullptr, 0, kRetryMs);
+  }
+}
+
+}  // namespace
+
+Result<ring::HandshakeReply> AskLoader(const ConnectPolicy& policy) {
+  LoaderSocket socket(policy.directory, -1);
+  ASSIGN_OR_RETURN(auto attachment, WaitForLoader(socket, policy));
+  if (attachment.ring_fd >= 0) close(attachment.ring_fd);
+  return std::move(attachment.reply);
+}
+
+Connection::Connection(const ConnectPolicy& policy, int replica)
+    : policy_(policy), replica_(replica), socket_(policy.directory, replica) {}
+
+Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy, int replica) {
+  std::shared_ptr<Connection> connection(new Connection(policy, replica));
+  ASSIGN_OR_RETURN(auto attachment, WaitForLoader(connection->socket_, policy));
+  connection->reply_ = std::move(attachment.reply);
+  struct stat file {};
+  auto reader = ring::RingReader::Attach(attachment.ring_fd);
+  const bool known = fstat(attachment.ring_fd, &file) == 0;
+  close(attachment.ring_fd);
+  if (!reader.ok()) return reader.status();
+  if (!known) return Internal("a ring's descriptor cannot be read");
+  connection->reader_ = std::move(*reader);
+  connection->ring_device_ = file.st_dev;
+  connection->ring_inode_ = file.st_ino;
+  for (const TensorSpec& spec : connection->reply_.element_spec) {
+    connection->components_.push_back({spec, static_cast<int64_t>(DTypeSize(spec.dtype))});
+  }
+  const ring::RingHeader& header = connection->reader_->header();
+  if (header.component_count != connection->components_.size() || header.replica != static_cast<uint32_t>(replica)) {
+    return Internal("the loader's ring is of replica " + std::to_string(header.replica) + " with " +
+                    std::to_string(header.component_count) + " components, want replica " + std::to_string(replica) +
+                    " with " + std::to_string(connection->components_.size()));
+  }
+  return connection;
+}
+
+uint64_t Connection::StartIteration() { return newest_epoch_ = reader_->StartIteration(); }
+
+Result<ring::RingReader::Outcome> Connection::Next(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view) {
+  using Outcome = ring::RingReader::Outcome;
+  if (epoch != newest_epoch_) {
+    return InvalidArgument("replica " + std::to_string(replica_) + ": this iterator, of epoch " +
+                           std::to_string(epoch) + ", was ended by the newer one of epoch " +
+                           std::to_string(newest_epoch_) + ": a replica has one iterator at a time");
+  }
+  uint64_t start = 0;
+  int64_t left_ms = timeout_ms < 0 ? INT64_MAX : timeout_ms;
+  while (true) {
+    const int slice_ms = static_cast<int>(std::min<int64_t>(left_ms, kWatchMs));
+    ASSIGN_OR_RETURN(Outcome outcome, reader_->Next(epoch, slice_ms, view));
+    if (outcome != Outcome::kTimeout) return outcome;
+    RETURN_IF_ERROR(CheckLoader());
+    if (timeout_ms < 0) continue;
+    if (start == 0) start = NowMs() - static_cast<uint64_t>(slice_ms);
+    left_ms = timeout_ms - static_cast<int64_t>(NowMs() - start);
+    if (left_ms <= 0) return Outcome::kTimeout;
+  }
+}
+
+Status Connection::CheckLoader() {
+  if (gone_since_ms_ == 0) {
+    if (!socket_.HungUp()) return {};
+    gone_since_ms_ = NowMs();
+  }
+  ASSIGN_OR_RETURN(auto attachment, socket_.Attach(kReplyWaitMs));
+  if (attachment) {
+    struct stat file {};
+    const bool same = fstat(attachment->ring_fd, &file) == 0 && file.st_dev == ring_device_ &&
+                      file.st_ino == ring_inode_ && attachment->reply.plan_hash == reply_.plan_hash;
+    close(attachment->ring_fd);
+    if (!same) {
+      return Unavailable("replica " + std::to_string(replica_) + ": the loader of " + policy_.directory +
+                         " came back with another ring (plan " + attachment->reply.plan_hash + ", was " +
+                         reply_.plan_hash + "): connect again, from the start of an epoch");
+    }
+    gone_since_ms_ = 0;
+    return {};
+  }
+  if (static_cast<int64_t>(NowMs() - gone_since_ms_) < policy_.loader_timeout_ms) return {};
+  return Unavailable("replica " + std::to_string(replica_) + ": the loader of " + policy_.directory +
+                     " hung up and has not come back within " + Seconds(policy_.loader_timeout_ms) +
+                     " (HEADRACE_LOADER_TIMEOUT); last attempt: " + socket_.last_error().message());
+}
+
+}  // namespace headrace::client

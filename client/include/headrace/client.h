@@ -1,0 +1,190 @@
+/* Headrace's client: how a trainer reads the batches that the loader of its pod puts into shared memory.
+ *
+ *   headrace_dataset* dataset = NULL;
+ *   headrace_iterator* iterator = NULL;
+ *   headrace_batch* batch = NULL;
+ *   headrace_status status = headrace_connect(NULL, &dataset);
+ *   if (status == HEADRACE_OK) status = headrace_iterator_create(dataset, 0, &iterator);
+ *   while (status == HEADRACE_OK && (status = headrace_next(iterator, -1, &batch)) == HEADRACE_OK) {
+ *     headrace_tensor x = {.size = sizeof(headrace_tensor)};
+ *     status = headrace_batch_tensor(batch, 0, &x);
+ *     if (status == HEADRACE_OK) train(x.data, x.shape);
+ *     headrace_batch_free(batch);
+ *   }
+ *   if (status != HEADRACE_END) fprintf(stderr, "%s\n", headrace_last_error());
+ *   headrace_iterator_free(iterator);
+ *   headrace_dataset_free(dataset);
+ *
+ * Conventions
+ *  1. Handles are opaque. Each has its _free, which accepts NULL. They may be freed in any order: what a batch or an
+ *     iterator needs of its data set stays until the last of them is freed.
+ *  2. Functions that can fail return a headrace_status and, through their last parameter, a result, which is written
+ *     only on HEADRACE_OK. headrace_last_error() then says why, for the calling thread. The rest cannot fail.
+ *  3. A struct's first member is its size, set by the caller to sizeof the struct: later versions add members at the
+ * end.
+ *  4. Strings are NUL-terminated UTF-8. Pointers inside a result belong to the handle it was asked of, and live as
+ * long.
+ *  5. Times are milliseconds; -1 is "as long as it takes". Sizes are bytes.
+ *  6. Threads: a data set's functions may be called from any thread. An iterator, and all iterators over one replica,
+ *     belong to one thread at a time. A batch may be read and freed by any thread, in any order.
+ *     Nothing here may be used in a child after fork().
+ *  7. Nothing waits for ever on a loader that is gone: if it hangs up, calls wait for it to come back for
+ *     $HEADRACE_LOADER_TIMEOUT seconds (60 if unset) and then return HEADRACE_UNAVAILABLE. Its batches survive its
+ *     restart, and yours: what was not freed is delivered again. */
+#ifndef HEADRACE_CLIENT_H_
+#define HEADRACE_CLIENT_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct headrace_dataset headrace_dataset;
+typedef struct headrace_iterator headrace_iterator;
+typedef struct headrace_batch headrace_batch;
+
+typedef enum headrace_status {
+  HEADRACE_OK = 0,
+  HEADRACE_END = 1,              /* the epoch is over; not an error */
+  HEADRACE_TIMED_OUT = 2,        /* nothing within the time given; ask again; not an error */
+  HEADRACE_INVALID_ARGUMENT = 3, /* the call or the input's spec is wrong; retrying cannot help */
+  HEADRACE_NOT_FOUND = 4,        /* no loader here, or a file that the spec names is not there */
+  HEADRACE_CONFLICT = 5,         /* another trainer reads this replica */
+  HEADRACE_UNAVAILABLE = 6,      /* the loader, or what it reads from, is gone; retrying may help */
+  HEADRACE_CORRUPT = 7,          /* bytes of the data set are not what their format demands */
+  HEADRACE_EXHAUSTED = 8,        /* every slot of the ring is held by batches not yet freed, or memory is out */
+  HEADRACE_CANCELLED = 9,        /* headrace_connect_options.interrupted said so */
+  HEADRACE_INTERNAL = 10         /* a bug of Headrace */
+} headrace_status;
+
+/* "InvalidArgument", "End", ... */
+const char* headrace_status_name(headrace_status status);
+/* What went wrong in this thread's last call that failed: where, the value and the remedy. Valid until its next call
+ * that fails. "" if none has. */
+const char* headrace_last_error(void);
+/* The library's version, "0.1.0". */
+const char* headrace_version(void);
+
+/* ---- Connecting ---- */
+
+typedef struct headrace_connect_options {
+  size_t size;
+  const char* directory; /* the run directory; NULL: $HEADRACE_DIR, else /run/headrace */
+  int64_t timeout_ms;    /* how long to wait for the loader to start; -1: $HEADRACE_LOADER_TIMEOUT */
+  /* May be NULL. Asked about every 50 ms while connecting or attaching; not 0 gives up, with HEADRACE_CANCELLED. */
+  int (*interrupted)(void* context);
+  void* interrupted_context;
+} headrace_connect_options;
+
+/* Asks the loader of this pod what it serves. Attaches to no replica yet, so that several processes of a pod may
+ * connect, each for its own replica. `options` may be NULL: all defaults. An error of the loader itself (a path that
+ * matches no file, ...) comes back with the loader's code and message. */
+headrace_status headrace_connect(const headrace_connect_options* options, headrace_dataset** dataset);
+void headrace_dataset_free(headrace_dataset* dataset);
+
+/* ---- What the data set is ---- */
+
+/* A type as DLPack has it; `name` as numpy and TensorFlow have it: "float32". */
+typedef struct headrace_dtype {
+  const char* name;
+  uint8_t code; /* kDLInt 0, kDLUInt 1, kDLFloat 2, kDLBfloat 4, kDLBool 6 */
+  uint8_t bits;
+  uint16_t lanes; /* 1 */
+} headrace_dtype;
+
+typedef struct headrace_tensor_spec {
+  size_t size;
+  const char* name;
+  headrace_dtype dtype;
+  int32_t ndim;
+  const int64_t* shape; /* of one replica's batch; -1 where it can vary */
+} headrace_tensor_spec;
+
+/* The number of components of an element, and component `index`. */
+int32_t headrace_num_components(const headrace_dataset* dataset);
+headrace_status headrace_component(const headrace_dataset* dataset, int32_t index, headrace_tensor_spec* spec);
+/* The whole element spec as TensorFlow prints it: "TensorSpec(shape=(None, 8), dtype=tf.float32, name=None)". */
+const char* headrace_element_spec_string(const headrace_dataset* dataset);
+
+/* tf.distribute.InputContext, and what goes with it. */
+typedef struct headrace_input_context {
+  size_t size;
+  int64_t num_input_pipelines; /* workers of the run */
+  int64_t input_pipeline_id;   /* the index of this one */
+  int64_t num_replicas_in_sync;
+  int64_t replicas_per_worker;
+  int64_t global_batch_size; /* 0: the data is not batched */
+} headrace_input_context;
+
+headrace_status headrace_get_input_context(const headrace_dataset* dataset, headrace_input_context* context);
+/* global_batch_size / num_replicas_in_sync; HEADRACE_INVALID_ARGUMENT if that is not whole. */
+headrace_status headrace_per_replica_batch_size(const headrace_dataset* dataset, int64_t global_batch_size,
+                                                int64_t* batch_size);
+
+typedef struct headrace_info {
+  size_t size;
+  const char* input;            /* "namespace/name" */
+  const char* plan_hash;        /* names the plan that the loader runs */
+  const char* effective_policy; /* "File", "Data", "Off" or "Hint" */
+  int64_t cardinality;          /* global batches in an epoch; -1: endless, -2: unknown */
+  int32_t num_warnings;
+  const char* const* warnings; /* of the plan, such as that Auto became Data */
+} headrace_info;
+
+headrace_status headrace_get_info(const headrace_dataset* dataset, headrace_info* info);
+
+/* ---- Iterating ---- */
+
+#define HEADRACE_WHOLE_WORKER (-1)
+
+/* Starts an epoch: the first iterator over a replica reads epoch 0, each further one the next epoch. A new iterator
+ * ends the older ones over its replicas. `replica` is from 0 to replicas_per_worker - 1, or HEADRACE_WHOLE_WORKER: all
+ * of them. The first iterator over a replica attaches to it, until the data set is freed: HEADRACE_CONFLICT if somebody
+ * else has. */
+headrace_status headrace_iterator_create(headrace_dataset* dataset, int32_t replica, headrace_iterator** iterator);
+void headrace_iterator_free(headrace_iterator* iterator);
+/* The number of batches of a step: 1, or replicas_per_worker. */
+int32_t headrace_iterator_width(const headrace_iterator* iterator);
+
+/* The next step: one batch for each replica, in the replicas' order, into the array `batches` of
+ * headrace_iterator_width() entries. Each must be freed. HEADRACE_END at the end of the epoch and ever after;
+ * HEADRACE_TIMED_OUT, with nothing lost, if the step is not there within timeout_ms (0: do not wait);
+ * HEADRACE_EXHAUSTED if all of a ring's slots are held by batches that nobody freed within a second.
+ * As TensorFlow's next(), ends before a last step of one worker that not all replicas have data for, where all shapes
+ * are static. */
+headrace_status headrace_next(headrace_iterator* iterator, int64_t timeout_ms, headrace_batch** batches);
+/* As TensorFlow's get_next_as_optional(): at the end HEADRACE_OK and *has_value 0, not HEADRACE_END; and the step that
+ * headrace_next ends before is delivered, with batches of zero rows for replicas without data. */
+headrace_status headrace_next_as_optional(headrace_iterator* iterator, int64_t timeout_ms, headrace_batch** batches,
+                                          int32_t* has_value);
+
+/* ---- Batches ---- */
+
+typedef struct headrace_tensor {
+  size_t size;
+  const char* name;
+  headrace_dtype dtype;
+  void* data; /* in the ring itself, aligned to 64 bytes; yours to read and write until the batch is freed */
+  int64_t nbytes;
+  int32_t ndim;
+  const int64_t* shape;
+  const int64_t* strides; /* in values, as DLPack has them; row-major */
+} headrace_tensor;
+
+/* Gives the batch's slot back to the loader. The memory of its tensors may be overwritten at once. */
+void headrace_batch_free(headrace_batch* batch);
+int32_t headrace_batch_replica(const headrace_batch* batch);
+int64_t headrace_batch_rows(const headrace_batch* batch); /* records; 0 where the replica has no data */
+int64_t headrace_batch_epoch(const headrace_batch* batch);
+int64_t headrace_batch_step(const headrace_batch* batch); /* within the epoch, from 0 */
+int32_t headrace_batch_num_tensors(const headrace_batch* batch);
+/* Component `index` of the element spec. */
+headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index, headrace_tensor* tensor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HEADRACE_CLIENT_H_ */

@@ -1,0 +1,45 @@
+// One replica's connection to the loader: made, watched, and made again after the loader's restart.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/base/status.h"
+#include "common/ring/handshake.h"
+
+namespace headrace::client {
+
+// Used by one thread at a time; blocks for no longer than it is told.
+class LoaderSocket {
+ public:
+  struct Attachment {
+    ring::HandshakeReply reply;
+    int ring_fd = -1;  // the caller's; -1 only if no replica was asked for
+  };
+
+  // `replica` -1 asks without attaching.
+  LoaderSocket(std::string directory, int replica);
+  ~LoaderSocket();
+  LoaderSocket(const LoaderSocket&) = delete;
+  LoaderSocket& operator=(const LoaderSocket&) = delete;
+
+  // One attempt, or a further wait of wait_ms on the one under way. Nothing: not yet; last_error() says why, and the
+  // caller waits a little before it asks again. Errors: those that asking again cannot change.
+  Result<std::optional<Attachment>> Attach(int wait_ms);
+
+  // Whether the loader has hung up since Attach; the socket is then closed.
+  bool HungUp();
+
+  const Status& last_error() const { return last_error_; }
+
+ private:
+  Status Connect();
+  void Close();
+
+  std::string directory_;
+  int replica_;
+  int fd_ = -1;
+  Status last_error_;
+};
+
+}  // namespace headrace::client

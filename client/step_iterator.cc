@@ -1,0 +1,65 @@
+#include "client/step_iterator.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace headrace::client {
+
+StepIterator::StepIterator(std::vector<std::shared_ptr<Connection>> connections)
+    : connections_(std::move(connections)) {
+  for (const auto& connection : connections_) epochs_.push_back(connection->StartIteration());
+  arrived_.reserve(connections_.size());
+}
+
+StepIterator::~StepIterator() { End(); }
+
+void StepIterator::End() {
+  for (size_t i = 0; i < arrived_.size(); ++i) connections_[i]->Release(arrived_[i].ticket);
+  arrived_.clear();
+  ended_ = true;
+}
+
+Result<StepIterator::Outcome> StepIterator::Next(PartialStep partial, int64_t timeout_ms,
+                                                 std::vector<ring::SlotView>* views) {
+  using Clock = std::chrono::steady_clock;
+  if (ended_) return Outcome::kEnd;
+  // The clock is read only where more than one ring shares the time.
+  const bool timed = timeout_ms > 0 && connections_.size() > 1;
+  const Clock::time_point start = timed ? Clock::now() : Clock::time_point();
+  while (arrived_.size() < connections_.size()) {
+    const size_t i = arrived_.size();
+    int64_t left_ms = timeout_ms;
+    if (timed) {
+      left_ms -= std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count();
+      left_ms = std::max<int64_t>(left_ms, 0);
+    }
+    ring::SlotView view;
+    ASSIGN_OR_RETURN(auto outcome, connections_[i]->Next(epochs_[i], left_ms, &view));
+    if (outcome == ring::RingReader::Outcome::kTimeout) return Outcome::kTimeout;
+    if (outcome == ring::RingReader::Outcome::kEndOfEpoch) {
+      End();
+      return Outcome::kEnd;
+    }
+    arrived_.push_back(view);
+  }
+  for (const ring::SlotView& view : arrived_) {
+    if (view.step != arrived_[0].step) {
+      return Internal(
+          "replica " + std::to_string(connections_[0]->replica()) + " is at step " + std::to_string(arrived_[0].step) +
+          " and replica " + std::to_string(connections_[&view - arrived_.data()]->replica()) + " at step " +
+          std::to_string(view.step) + ": a worker's replicas must be read either together or each by its own iterator");
+    }
+  }
+  const bool is_partial = std::any_of(arrived_.begin(), arrived_.end(), [](const ring::SlotView& view) {
+    return (view.flags & ring::kPartialStep) != 0;
+  });
+  if (is_partial && partial == PartialStep::kEnd) {
+    End();
+    return Outcome::kEnd;
+  }
+  views->assign(arrived_.begin(), arrived_.end());
+  arrived_.clear();
+  return Outcome::kStep;
+}
+
+}  // namespace headrace::client

@@ -1,0 +1,115 @@
+# The CUDA Toolkit and NCCL: a system's, or fetched at pinned versions into a cache outside the checkout.
+# (FindCUDAToolkit of CMake 3.25 fails on CUDA 13, hence this file.)
+#
+# Sets HEADRACE_HAVE_CUDA and HEADRACE_HAVE_NCCL and makes the targets headrace_cudart and headrace_nccl_library.
+# headrace_cuda_object(TARGET SOURCE.cu) compiles one CUDA file into an existing target.
+#
+#   -DHEADRACE_CUDA=AUTO   use what is found or can be fetched, else build without CUDA, with a message (default)
+#   -DHEADRACE_CUDA=ON     fail if there is none
+#   -DHEADRACE_CUDA=OFF    build without
+#   -DCUDAToolkit_ROOT=DIR, -DNCCL_ROOT=DIR, or environment variables of these names: look there first
+set(HEADRACE_CUDA AUTO CACHE STRING "CUDA and NCCL: AUTO, ON or OFF")
+set_property(CACHE HEADRACE_CUDA PROPERTY STRINGS AUTO ON OFF)
+if(NOT HEADRACE_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "HEADRACE_CUDA is '${HEADRACE_CUDA}': use AUTO, ON or OFF")
+endif()
+# Real code for Hopper; for every GPU since Turing, code that the driver compiles when it is loaded.
+set(HEADRACE_CUDA_CODE
+    -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90)
+
+# Looks for the toolkit's parts under the given folders and nowhere else; forgets what an earlier run found, so that a
+# changed HEADRACE_CUDA or a removed toolkit is noticed.
+macro(headrace_find_cuda)
+  foreach(part NVCC INCLUDE CUDART NCCL_INCLUDE NCCL)
+    unset(HEADRACE_CUDA_${part} CACHE)
+  endforeach()
+  find_program(HEADRACE_CUDA_NVCC nvcc HINTS ${ARGV} PATH_SUFFIXES bin NO_DEFAULT_PATH)
+  find_path(HEADRACE_CUDA_INCLUDE cuda_runtime_api.h HINTS ${ARGV} PATH_SUFFIXES include NO_DEFAULT_PATH)
+  find_library(HEADRACE_CUDA_CUDART libcudart_static.a HINTS ${ARGV}
+               PATH_SUFFIXES lib64 lib lib/x86_64-linux-gnu NO_DEFAULT_PATH)
+  find_path(HEADRACE_CUDA_NCCL_INCLUDE nccl.h HINTS ${HEADRACE_NCCL_ROOTS} ${ARGV} PATH_SUFFIXES include
+            NO_DEFAULT_PATH)
+  find_library(HEADRACE_CUDA_NCCL nccl HINTS ${HEADRACE_NCCL_ROOTS} ${ARGV}
+               PATH_SUFFIXES lib64 lib lib/x86_64-linux-gnu NO_DEFAULT_PATH)
+  set(HEADRACE_HAVE_CUDA OFF)
+  if(HEADRACE_CUDA_NVCC AND HEADRACE_CUDA_INCLUDE AND HEADRACE_CUDA_CUDART)
+    set(HEADRACE_HAVE_CUDA ON)
+  endif()
+  set(HEADRACE_HAVE_NCCL OFF)
+  if(HEADRACE_HAVE_CUDA AND HEADRACE_CUDA_NCCL_INCLUDE AND HEADRACE_CUDA_NCCL)
+    set(HEADRACE_HAVE_NCCL ON)
+  endif()
+endmacro()
+
+# Sets HEADRACE_CUDA_FETCHED to the folder with the fetched parts, or to nothing.
+function(headrace_fetch_cuda)
+  set(cache "$ENV{HEADRACE_CACHE}")
+  if(NOT cache AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+    set(cache "$ENV{XDG_CACHE_HOME}/headrace")
+  elseif(NOT cache)
+    set(cache "$ENV{HOME}/.cache/headrace")
+  endif()
+  set(requirements "${CMAKE_SOURCE_DIR}/cmake/cuda-requirements.txt")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${requirements}")
+  file(SHA256 "${requirements}" versions)
+  string(SUBSTRING "${versions}" 0 12 versions)
+  set(dir "${cache}/cuda/${versions}")
+  if(NOT EXISTS "${dir}/complete")
+    message(STATUS "CUDA: fetching the toolkit's parts and NCCL (430 MB, once) into ${dir}")
+  endif()
+  execute_process(COMMAND "${CMAKE_SOURCE_DIR}/cmake/fetch_cuda.sh" "${dir}"
+                  RESULT_VARIABLE failed ERROR_VARIABLE output OUTPUT_VARIABLE output)
+  if(failed)
+    message(STATUS "CUDA: could not fetch: ${output}")
+    set(dir "")
+  endif()
+  set(HEADRACE_CUDA_FETCHED "${dir}" PARENT_SCOPE)
+endfunction()
+
+set(HEADRACE_HAVE_CUDA OFF)
+set(HEADRACE_HAVE_NCCL OFF)
+if(NOT HEADRACE_CUDA STREQUAL "OFF")
+  set(HEADRACE_NCCL_ROOTS ${NCCL_ROOT} $ENV{NCCL_ROOT})
+  headrace_find_cuda(${CUDAToolkit_ROOT} $ENV{CUDAToolkit_ROOT} $ENV{CUDA_HOME} /usr/local/cuda /usr)
+  if(NOT HEADRACE_HAVE_CUDA)
+    headrace_fetch_cuda()
+    if(HEADRACE_CUDA_FETCHED)
+      list(APPEND HEADRACE_NCCL_ROOTS "${HEADRACE_CUDA_FETCHED}/nvidia/nccl")
+      headrace_find_cuda("${HEADRACE_CUDA_FETCHED}/nvidia/cu13")
+    endif()
+  endif()
+  if(HEADRACE_CUDA STREQUAL "ON" AND NOT HEADRACE_HAVE_NCCL)
+    message(FATAL_ERROR "HEADRACE_CUDA=ON, but the CUDA Toolkit (nvcc: ${HEADRACE_CUDA_NVCC}, libcudart_static.a: "
+                        "${HEADRACE_CUDA_CUDART}) or NCCL (${HEADRACE_CUDA_NCCL}) was neither found nor fetched: set "
+                        "CUDAToolkit_ROOT and NCCL_ROOT, or build with HEADRACE_CUDA=OFF")
+  endif()
+endif()
+message(STATUS "CUDA: ${HEADRACE_HAVE_CUDA} (${HEADRACE_CUDA_NVCC}), NCCL: ${HEADRACE_HAVE_NCCL} (${HEADRACE_CUDA_NCCL})")
+
+if(HEADRACE_HAVE_CUDA)
+  add_library(headrace_cudart STATIC IMPORTED)
+  set_target_properties(headrace_cudart PROPERTIES
+    IMPORTED_LOCATION "${HEADRACE_CUDA_CUDART}"
+    INTERFACE_INCLUDE_DIRECTORIES "${HEADRACE_CUDA_INCLUDE}"
+    INTERFACE_LINK_LIBRARIES "dl;rt;Threads::Threads")
+endif()
+if(HEADRACE_HAVE_NCCL)
+  add_library(headrace_nccl_library SHARED IMPORTED)
+  set_target_properties(headrace_nccl_library PROPERTIES
+    IMPORTED_LOCATION "${HEADRACE_CUDA_NCCL}"
+    INTERFACE_INCLUDE_DIRECTORIES "${HEADRACE_CUDA_NCCL_INCLUDE};${HEADRACE_CUDA_INCLUDE}")
+endif()
+
+function(headrace_cuda_object target source)
+  set(source "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
+  set(object "${CMAKE_CURRENT_BINARY_DIR}/${target}.cu.o")
+  add_custom_command(
+    OUTPUT "${object}"
+    COMMAND "${HEADRACE_CUDA_NVCC}" -ccbin "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 ${HEADRACE_CUDA_CODE}
+            -Xcompiler -fPIC,-Wall,-Wextra -Werror all-warnings -I "${CMAKE_SOURCE_DIR}"
+            -MD -MF "${object}.d" -c "${source}" -o "${object}"
+    DEPENDS "${source}" DEPFILE "${object}.d"
+    COMMENT "Building CUDA object ${target}.cu.o"
+    VERBATIM)
+  target_sources(${target} PRIVATE "${object}")
+endfunction()

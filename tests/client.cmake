@@ -1,0 +1,19 @@
+add_library(fakes_fake_loader STATIC fakes/fake_loader.cc)
+target_link_libraries(fakes_fake_loader PUBLIC headrace::common_ring headrace::common_spec Threads::Threads)
+add_executable(ring_loader fakes/ring_loader.cc)
+target_link_libraries(ring_loader PRIVATE fakes_fake_loader)
+set_target_properties(ring_loader PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+
+headrace_test(client/client DEPS headrace::client fakes_fake_loader)
+target_compile_definitions(client_client_test PRIVATE HEADRACE_RING_LOADER="$<TARGET_FILE:ring_loader>")
+add_dependencies(client_client_test ring_loader)
+
+# Compiled as C, against the shared library.
+add_executable(client_c_abi_test client/c_abi_test.c)
+set_target_properties(client_c_abi_test PROPERTIES
+  C_STANDARD 99 RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+target_link_libraries(client_c_abi_test PRIVATE headrace_shared)
+add_dependencies(client_c_abi_test ring_loader)
+add_test(NAME client/c_abi COMMAND sh -c
+  "d=$(mktemp -d) && '$<TARGET_FILE:client_c_abi_test>' '$<TARGET_FILE:ring_loader>' \"$d\"; s=$?; rm -rf \"$d\"; exit $s")
+set_tests_properties(client/c_abi PROPERTIES LABELS unit TIMEOUT 60)

@@ -1,0 +1,7 @@
+headrace_test(sidecar/device/device DEPS headrace::sidecar_device)
+foreach(part CUDA NCCL)
+  target_compile_definitions(sidecar_device_device_test PRIVATE HEADRACE_HAVE_${part}=$<BOOL:${HEADRACE_HAVE_${part}}>)
+endforeach()
+if(HEADRACE_HAVE_NCCL)
+  add_dependencies(sidecar_device_device_test headrace_nccl)
+endif()

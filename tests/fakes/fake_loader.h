@@ -1,0 +1,65 @@
+// A loader of made-up data: it serves the handshake and fills the rings as the real one does, in steps over all
+// replicas together, and takes over what a predecessor left.
+//
+// Components: label int64 (rows), x float32 (rows, 3) and, if asked for, one of each further type.
+//   label[i] = Label(...) + i         x[i][j] = label[i] + j / 4
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/ring/handshake.h"
+#include "common/ring/writer.h"
+
+namespace headrace::fakes {
+
+struct FakeLoaderOptions {
+  std::string directory;
+  int64_t replicas = 1;
+  int64_t num_workers = 1;
+  int64_t worker_index = 0;
+  int64_t rows = 4;
+  int64_t steps = 5;  // of an epoch; -1: endless
+  uint64_t slots = 4;
+  std::string plan_hash = "0123456789abcdef";
+  bool partial_last_step = false;  // the last replica has no data in the last step, which is flagged kPartialStep
+  bool all_dtypes = false;
+  int64_t fail_at_step = -1;   // of epoch 0: instead of publishing it, the loader fails with `error`
+  int64_t pause_at_step = -1;  // of epoch 0: nothing comes from there on
+  std::string error;           // alone: every handshake is answered with it
+};
+
+class FakeLoader {
+ public:
+  static Result<std::unique_ptr<FakeLoader>> Start(FakeLoaderOptions options);
+  ~FakeLoader();
+
+  static int64_t Label(const FakeLoaderOptions& options, uint64_t epoch, uint64_t step, int64_t replica) {
+    return ((static_cast<int64_t>(epoch) * 1000 + static_cast<int64_t>(step)) * options.replicas + replica) *
+           options.rows;
+  }
+  const ring::RingHeader& header(size_t replica) const { return writers_[replica]->header(); }
+
+ private:
+  explicit FakeLoader(FakeLoaderOptions options);
+  Status Listen();
+  void Serve();
+  void Answer(int socket, std::vector<std::pair<int, int>>* clients);
+  void Fill();
+  Status PublishStep(uint64_t epoch, uint64_t step);
+  ring::HandshakeReply Reply() const;
+
+  const FakeLoaderOptions options_;
+  std::vector<TensorSpec> element_spec_;
+  std::vector<std::unique_ptr<ring::RingWriter>> writers_;
+  int listener_ = -1;
+  std::atomic<bool> stop_{false};
+  std::thread server_;
+  std::thread filler_;
+};
+
+}  // namespace headrace::fakes
