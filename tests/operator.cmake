@@ -4,3 +4,14 @@ target_link_libraries(operator_fakes PUBLIC headrace::operator_kube Threads::Thr
 foreach(name work_queue controller informer)
   headrace_test(operator/kube/${name} DEPS operator_fakes headrace::operator_kube LABELS "unit;tsan")
 endforeach()
+
+# Text cases: cases/*.yaml beside the tests.
+find_package(yaml-cpp REQUIRED)
+add_library(yaml_case STATIC operator/yaml_case.cc)
+target_include_directories(yaml_case PUBLIC ${CMAKE_SOURCE_DIR})
+target_link_libraries(yaml_case PRIVATE yaml-cpp)
+headrace_test(operator/reconcile/reconcile_cases DEPS yaml_case headrace::operator_reconcile)
+headrace_test(operator/admission/inject_cases DEPS yaml_case headrace::operator_admission)
+headrace_test(operator/admission/server DEPS headrace::operator_admission)
+headrace_test(operator/admission/workload DEPS headrace::operator_inject)
+headrace_test(crds/schema DEPS yaml_case headrace::common_spec)

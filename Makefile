@@ -1,0 +1,55 @@
+# The two commands of the README: `make demo` and `make test`. `make help` lists the others.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+CACHE := $(or $(HEADRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/headrace)
+PYTHON := $(CACHE)/venv/bin/python
+JOBS ?= $(shell nproc)
+
+.PHONY: help setup build wheel image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance lint e2e bench clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 26
+
+setup: ## install the packages and tools that the rest needs (Debian 12)
+	@scripts/setup.sh
+
+build: setup ## release binaries in build/release/bin
+	@[ -e build/release/build.ninja ] || cmake --preset release
+	@cmake --build --preset release -j $(JOBS)
+
+wheel: setup dist/wheel.stamp ## the Python package, dist/headrace-*.whl
+
+dist/wheel.stamp: $(shell git ls-files client common cmake CMakeLists.txt)
+	@echo "building the Python package ..."
+	@client/python/build_wheel.sh
+	@touch $@
+
+image-context: build wheel ## what the Dockerfiles of images/ copy, in build/images
+	@images/build.sh context
+
+images: build wheel ## the container images, built without a registry
+	@images/build.sh
+
+cluster-build: setup ## the cluster's binaries, kept in the cache
+	@tests/cluster/build.sh
+
+cluster-up: cluster-build images ## a two-node Kubernetes cluster on this machine
+	@tests/cluster/up.sh
+
+cluster-down: ## end it
+	@tests/cluster/down.sh
+
+demo: setup ## the main job: from `kubectl apply` to a falling loss
+	@scripts/demo.sh
+
+test: setup ## everything: lint, unit, thread sanitizer, conformance, end to end
+	@$(PYTHON) scripts/test.py
+
+lint unit tsan conformance e2e: setup ## one part of `make test`
+	@$(PYTHON) scripts/test.py $@
+
+bench: build wheel ## the benchmarks of tests/bench, one line a figure
+	@tests/bench/run.sh
+
+clean: ## remove build/ and dist/ (the cache stays)
+	rm -rf build dist

@@ -1,0 +1,49 @@
+{{- define "headrace.name" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "headrace.operator" -}}{{ include "headrace.name" . }}-operator{{- end -}}
+{{- define "headrace.webhook" -}}{{ include "headrace.name" . }}-webhook{{- end -}}
+{{- define "headrace.certificate" -}}{{ include "headrace.name" . }}-webhook-certificate{{- end -}}
+
+{{- define "headrace.serviceAccount" -}}
+{{- default (include "headrace.operator" .) .Values.serviceAccount.name -}}
+{{- end -}}
+
+{{- define "headrace.selector" -}}
+app.kubernetes.io/name: headrace-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "headrace.labels" -}}
+{{ include "headrace.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: headrace
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* An image reference out of (dict "image" VALUES "version" appVersion). */}}
+{{- define "headrace.image" -}}
+{{- if .image.digest -}}
+{{ .image.repository }}@{{ .image.digest }}
+{{- else -}}
+{{ .image.repository }}:{{ default .version .image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* The pods that the webhook and the policy behind it are about. */}}
+{{- define "headrace.selectors" -}}
+objectSelector:
+  matchExpressions:
+  - {key: headrace.dev/input, operator: Exists}
+namespaceSelector:
+  matchExpressions:
+  - key: kubernetes.io/metadata.name
+    operator: NotIn
+    values: {{ append .Values.webhook.excludedNamespaces .Release.Namespace | uniq | toJson }}
+{{- end -}}

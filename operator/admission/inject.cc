@@ -1,0 +1,315 @@
+#include "operator/admission/inject.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "common/spec/names.h"
+#include "common/spec/object_names.h"
+#include "operator/kube/object.h"
+
+namespace headrace::op {
+namespace {
+
+using nlohmann::json;
+
+// Sidecars that a loader may need before it can read: their place stays before ours.
+constexpr std::string_view kEarlierSidecars[] = {"istio-proxy",  "istio-validation",   "istio-init",
+                                                 "linkerd-init", "linkerd-proxy",      "vault-agent-init",
+                                                 "vault-agent",  "gke-gcsfuse-sidecar"};
+constexpr int kNonRootUser = 65532;
+
+const json& EmptyArray() {
+  static const json empty = json::array();
+  return empty;
+}
+
+// The list at object[key]; an empty one where there is none.
+const json& ListAt(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_array() ? *found : EmptyArray();
+}
+
+bool HasEntry(const json& list, const char* key, std::string_view value) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](const json& entry) { return kube::StringAt(entry, {key}) == value; });
+}
+
+// RFC 6901.
+std::string EscapePointer(std::string_view token) {
+  std::string escaped;
+  for (const char c : token) {
+    if (c == '~')
+      escaped += "~0";
+    else if (c == '/')
+      escaped += "~1";
+    else
+      escaped += c;
+  }
+  return escaped;
+}
+
+// Builds the patch; knows which lists exist so far.
+class Patch {
+ public:
+  void Add(const std::string& path, json value) {
+    operations_.push_back({{"op", "add"}, {"path", path}, {"value", std::move(value)}});
+  }
+  // Appends to the list `key` of the object at `path`, which is made first where the pod lacks it.
+  void Append(const json& object, const std::string& path, const char* key, json value) {
+    Insert(object, path, key, "-", std::move(value));
+  }
+  void Insert(const json& object, const std::string& path, const char* key, const std::string& position, json value) {
+    const std::string list = path + "/" + key;
+    if (!object.contains(key) && made_.insert(list).second) Add(list, json::array());
+    Add(list + "/" + position, std::move(value));
+  }
+  json Take() && { return std::move(operations_); }
+
+ private:
+  json operations_ = json::array();
+  std::set<std::string> made_;
+};
+
+// The indexes of the containers that read batches.
+Result<std::vector<size_t>> Trainers(const json& pod) {
+  const json& containers = ListAt(pod.at("spec"), "containers");
+  std::vector<size_t> trainers;
+  const std::string wanted = kube::AnnotationOf(pod, names::kContainersAnnotation);
+  if (wanted.empty()) {
+    for (size_t i = 0; i < containers.size(); ++i) trainers.push_back(i);
+    return trainers;
+  }
+  size_t begin = 0;
+  while (begin <= wanted.size()) {
+    const size_t end = std::min(wanted.find(',', begin), wanted.size());
+    std::string name = wanted.substr(begin, end - begin);
+    name.erase(0, name.find_first_not_of(' '));
+    name.erase(name.find_last_not_of(' ') + 1);
+    begin = end + 1;
+    const auto found = std::find_if(containers.begin(), containers.end(),
+                                    [&](const json& container) { return kube::StringAt(container, {"name"}) == name; });
+    if (found == containers.end()) {
+      std::string known;
+      for (const json& container : containers)
+        known += (known.empty() ? "" : ", ") + kube::StringAt(container, {"name"});
+      return InvalidArgument(std::string("metadata.annotations[") + names::kContainersAnnotation +
+                             "]: the pod has no " + "container \"" + name + "\": its containers are " + known);
+    }
+    const size_t index = static_cast<size_t>(found - containers.begin());
+    if (std::find(trainers.begin(), trainers.end(), index) == trainers.end()) trainers.push_back(index);
+  }
+  return trainers;
+}
+
+// A whole number out of a resource quantity; GPUs come in no other form.
+int64_t WholeQuantity(const json& quantity) {
+  if (quantity.is_number_integer()) return quantity.get<int64_t>();
+  if (!quantity.is_string()) return 0;
+  try {
+    return std::stoll(quantity.get<std::string>());
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+Status CheckNames(const json& pod, const std::vector<size_t>& trainers) {
+  const json& spec = pod.at("spec");
+  const auto taken = [](const std::string& what) {
+    return InvalidArgument("the pod already has " + what + ", which Headrace adds itself: rename or remove it");
+  };
+  for (const char* volume : {names::kRunVolume, names::kPlanVolume, names::kDataVolume}) {
+    if (HasEntry(ListAt(spec, "volumes"), "name", volume)) return taken(std::string("a volume \"") + volume + "\"");
+  }
+  for (const char* list : {"initContainers", "containers"}) {
+    if (HasEntry(ListAt(spec, list), "name", names::kLoaderContainer)) {
+      return taken(std::string("a container \"") + names::kLoaderContainer + "\"");
+    }
+  }
+  const json& containers = ListAt(spec, "containers");
+  for (const size_t i : trainers) {
+    const std::string where = " in container \"" + kube::StringAt(containers[i], {"name"}) + "\"";
+    if (HasEntry(ListAt(containers[i], "volumeMounts"), "mountPath", names::kRunDir)) {
+      return taken(std::string("a mount at ") + names::kRunDir + where);
+    }
+    if (HasEntry(ListAt(containers[i], "env"), "name", names::kEnvDir)) {
+      return taken(std::string("the variable ") + names::kEnvDir + where);
+    }
+  }
+  return {};
+}
+
+// The bytes of one element of the whole pipeline; nothing where a dimension is not known before the data is read.
+std::optional<int64_t> ElementBytes(const InputSpec& spec) {
+  std::vector<int64_t> batches;  // outermost first
+  for (const Transformation& step : spec.pipeline) {
+    if (const Batch* batch = std::get_if<Batch>(&step)) batches.insert(batches.begin(), batch->size);
+  }
+  int64_t bytes = 0;
+  for (const TensorSpec& component : PipelineElement(spec).components) {
+    int64_t size = static_cast<int64_t>(DTypeSize(component.dtype));
+    for (size_t i = 0; i < component.shape.size(); ++i) {
+      int64_t dimension = component.shape[i];
+      if (dimension == kUnknownDim && i < batches.size()) dimension = batches[i];
+      if (dimension == kUnknownDim || __builtin_mul_overflow(size, std::max<int64_t>(dimension, 1), &size)) return {};
+    }
+    if (__builtin_add_overflow(bytes, size, &bytes)) return {};
+  }
+  return bytes;
+}
+
+// What the rings of one worker may hold. A limit, not a reservation: memory is used as the loader fills it.
+int64_t RunVolumeBytes(const InputSpec& spec, const Topology& topology, int64_t least) {
+  constexpr int64_t kMost = int64_t{1} << 42;
+  const std::optional<int64_t> element = ElementBytes(spec);
+  if (!element) return least;
+  const int64_t slots = spec.delivery.prefetch_steps.value_or(topology.replicas_in_sync()) + 2;
+  // One element a step is shared by all replicas, and each replica's part is rounded up: twice covers pages and
+  // headers.
+  const double bytes = 2.0 * static_cast<double>(*element) * static_cast<double>(slots);
+  return std::max(least, static_cast<int64_t>(std::min(bytes, static_cast<double>(kMost))));
+}
+
+json LoaderEnv(const World& world, int64_t replicas, const std::string& data_dir) {
+  const auto literal = [](const char* name, const std::string& value) {
+    return json{{"name", name}, {"value", value}};
+  };
+  const auto label = [](const char* name, const std::string& key) {
+    return json{{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.labels['" + key + "']"}}}}}};
+  };
+  json run_id;
+  if (!world.run_id_label.empty()) {
+    run_id = label(names::kEnvRunId, world.run_id_label);
+  } else if (!world.run_id.empty()) {
+    run_id = literal(names::kEnvRunId, world.run_id);
+  } else {  // a pod by itself is its own run
+    run_id = {{"name", names::kEnvRunId}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}};
+  }
+  return json::array({
+      literal(names::kEnvDir, names::kRunDir),
+      literal(names::kEnvPlan, std::string(names::kPlanDir) + "/" + names::kPlanFile),
+      world.index_label.empty() ? literal(names::kEnvWorkerIndex, "0")
+                                : label(names::kEnvWorkerIndex, world.index_label),
+      literal(names::kEnvNumWorkers, std::to_string(world.num_workers)),
+      literal(names::kEnvReplicasPerWorker, std::to_string(replicas)),
+      std::move(run_id),
+      literal(names::kEnvDataDir, data_dir),
+      literal(names::kEnvListen, "0.0.0.0:" + std::to_string(names::kLoaderPort)),
+  });
+}
+
+json LoaderContainer(const LoaderOptions& loader, json env, json mounts) {
+  const auto probe = [](const char* path, int period, int failures) {
+    return json{{"httpGet", {{"path", path}, {"port", names::kLoaderPortName}}},
+                {"periodSeconds", period},
+                {"timeoutSeconds", 5},
+                {"failureThreshold", failures}};
+  };
+  json container = {
+      {"name", names::kLoaderContainer},
+      {"image", loader.image},
+      {"restartPolicy", "Always"},  // a native sidecar: starts before the trainers, ends after them
+      {"env", std::move(env)},
+      {"ports", json::array({{{"name", names::kLoaderPortName}, {"containerPort", names::kLoaderPort}}})},
+      {"startupProbe", probe("/startupz", 1, 600)},
+      {"livenessProbe", probe("/healthz", 10, 6)},
+      {"resources", {{"requests", {{"cpu", loader.cpu_request}, {"memory", loader.memory_request}}}}},
+      {"securityContext",
+       {{"runAsNonRoot", true},
+        {"runAsUser", kNonRootUser},
+        {"allowPrivilegeEscalation", false},
+        {"readOnlyRootFilesystem", true},
+        {"capabilities", {{"drop", json::array({"ALL"})}}},
+        {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+      {"terminationMessagePolicy", "File"},
+      {"volumeMounts", std::move(mounts)},
+  };
+  if (!loader.image_pull_policy.empty()) container["imagePullPolicy"] = loader.image_pull_policy;
+  return container;
+}
+
+// Where our container goes among the init containers: first, but after known sidecars.
+size_t LoaderPosition(const json& init_containers) {
+  size_t position = 0;
+  for (size_t i = 0; i < init_containers.size(); ++i) {
+    const std::string name = kube::StringAt(init_containers[i], {"name"});
+    if (std::find(std::begin(kEarlierSidecars), std::end(kEarlierSidecars), name) != std::end(kEarlierSidecars)) {
+      position = i + 1;
+    }
+  }
+  return position;
+}
+
+}  // namespace
+
+int64_t ReplicasPerWorker(const json& pod, const InputSpec& spec) {
+  if (spec.distribution.replicas_per_worker) return *spec.distribution.replicas_per_worker;
+  const Result<std::vector<size_t>> trainers = Trainers(pod);
+  if (!trainers.ok()) return 1;
+  int64_t gpus = 0;
+  for (const size_t i : *trainers) {
+    const json limits = pod.at("spec").at("containers")[i].value("/resources/limits"_json_pointer, json::object());
+    if (limits.is_object() && limits.contains("nvidia.com/gpu")) gpus += WholeQuantity(limits["nvidia.com/gpu"]);
+  }
+  return std::max<int64_t>(gpus, 1);
+}
+
+Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, const World& world,
+                         const LoaderOptions& loader) {
+  if (!kube::AnnotationOf(pod, names::kInjectedAnnotation).empty()) return json::array();
+  if (!pod.contains("spec") || ListAt(pod["spec"], "containers").empty()) {
+    return InvalidArgument("spec.containers: the pod has none");
+  }
+  ASSIGN_OR_RETURN(const std::vector<size_t> trainers, Trainers(pod));
+  RETURN_IF_ERROR(CheckNames(pod, trainers));
+
+  const json& spec = pod.at("spec");
+  const std::string input_name = kube::NameOf(input);
+  const int64_t replicas = ReplicasPerWorker(pod, plan.spec);
+  json volume = input.value("/spec/source/files/volume"_json_pointer, json());
+  std::string data_dir = names::kDefaultDataDir;
+  if (volume.is_object()) {
+    data_dir = volume.value("mountPath", data_dir);
+    volume.erase("mountPath");
+    volume["name"] = names::kDataVolume;
+  }
+
+  Patch patch;
+  const json run_volume = {{"name", names::kRunVolume},
+                           {"emptyDir",
+                            {{"medium", "Memory"},
+                             {"sizeLimit", std::to_string(RunVolumeBytes(plan.spec, {world.num_workers, 0, replicas},
+                                                                         loader.run_volume_bytes))}}}};
+  patch.Append(spec, "/spec", "volumes", run_volume);
+  patch.Append(
+      spec, "/spec", "volumes",
+      {{"name", names::kPlanVolume}, {"configMap", {{"name", names::PlanConfigMapName(input_name, plan.hash)}}}});
+  json mounts = json::array({{{"name", names::kRunVolume}, {"mountPath", names::kRunDir}},
+                             {{"name", names::kPlanVolume}, {"mountPath", names::kPlanDir}, {"readOnly", true}}});
+  if (volume.is_object()) {
+    patch.Append(spec, "/spec", "volumes", volume);
+    mounts.push_back({{"name", names::kDataVolume}, {"mountPath", data_dir}, {"readOnly", true}});
+  }
+
+  patch.Insert(spec, "/spec", "initContainers", std::to_string(LoaderPosition(ListAt(spec, "initContainers"))),
+               LoaderContainer(loader, LoaderEnv(world, replicas, data_dir), std::move(mounts)));
+
+  for (const size_t i : trainers) {
+    const json& container = spec.at("containers")[i];
+    const std::string path = "/spec/containers/" + std::to_string(i);
+    patch.Append(container, path, "volumeMounts", {{"name", names::kRunVolume}, {"mountPath", names::kRunDir}});
+    patch.Append(container, path, "env", {{"name", names::kEnvDir}, {"value", names::kRunDir}});
+  }
+  // Peers find each other by DNS through the input's headless Service, unless the user has one of their own.
+  if (kube::StringAt(spec, {"subdomain"}).empty()) patch.Add("/spec/subdomain", names::ServiceName(input_name));
+
+  if (!pod.contains("metadata") || !pod["metadata"].contains("annotations")) {
+    patch.Add("/metadata/annotations", json::object());
+  }
+  patch.Add("/metadata/annotations/" + EscapePointer(names::kInjectedAnnotation), plan.hash);
+  return std::move(patch).Take();
+}
+
+}  // namespace headrace::op

@@ -1,0 +1,35 @@
+// What the webhook does to a pod, as a pure function: pod + plan -> JSON Patch (RFC 6902).
+//
+// The patch appends to the pod's lists and touches nothing else: a pod that is decoded and written again loses the
+// fields that the program does not know, a native sidecar's restartPolicy among them.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "common/base/status.h"
+#include "common/spec/plan.h"
+#include "operator/admission/workload.h"
+
+namespace headrace::op {
+
+struct LoaderOptions {
+  std::string image;
+  std::string image_pull_policy;  // empty: Kubernetes' default
+  std::string cpu_request = "100m";
+  std::string memory_request = "64Mi";
+  int64_t run_volume_bytes = int64_t{1} << 30;  // the rings' volume, where their size is not known to be larger
+};
+
+// The patch that gives `pod` (or a pod template: an object with metadata and spec) its loader. `input` is the
+// DistributedInput: its name and its volume are used; all else comes from `plan`, to which the pod is pinned.
+// An empty array if the pod has been injected before. Errors: InvalidArgument where the pod already uses a name or path
+// that Headrace needs, or names a container that it does not have.
+Result<nlohmann::json> InjectPatch(const nlohmann::json& pod, const nlohmann::json& input, const Plan& plan,
+                                   const World& world, const LoaderOptions& loader);
+
+// As the loader will be told: the spec's replicasPerWorker, else the trainers' nvidia.com/gpu limits, else 1.
+int64_t ReplicasPerWorker(const nlohmann::json& pod, const InputSpec& spec);
+
+}  // namespace headrace::op

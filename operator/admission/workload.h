@@ -1,0 +1,38 @@
+// Who a pod is among the pods of its run: found from its owner, without configuration.
+//
+// workload.cc holds the table; a further workload is one line there and one in the operator's stores.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+
+namespace headrace::op {
+
+// A pod's place in its run.
+struct World {
+  std::string run_id;        // the owner's UID, the same in all pods of a run
+  std::string run_id_label;  // instead of run_id: the pod's label that will hold it (templates, before they have a UID)
+  std::string index_label;   // the pod's label that holds its index; empty: the run is this pod alone, index 0
+  int64_t num_workers = 1;
+};
+
+// The object of that kind ("Job", "StatefulSet") and name in the pod's namespace; null if it is not known (yet).
+// May wait a bounded time.
+using FindOwner = std::function<std::shared_ptr<const nlohmann::json>(std::string_view kind, const std::string& name)>;
+
+// The place of `pod`, created by a controller or by hand. The annotation headrace.dev/workers wins over the owner's
+// size. Errors: InvalidArgument where the pod has no index or the annotation is no number; Unavailable if the owner is
+// not known yet.
+Result<World> FindWorld(const nlohmann::json& pod, const FindOwner& find_owner);
+
+// The place that pods made from the template of `owner` (a Job or StatefulSet, as written by a user) will have. Any
+// other kind has one worker, unless the template's annotation says otherwise.
+Result<World> WorldOfTemplate(const nlohmann::json& owner, const nlohmann::json& pod_template);
+
+}  // namespace headrace::op

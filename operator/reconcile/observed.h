@@ -1,0 +1,35 @@
+// Everything one decision needs, gathered from the caches: no decision, no request to the API server.
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/kube/store.h"
+
+namespace headrace::op {
+
+struct Observed {
+  std::string name_space;
+  std::string name;
+  kube::Object input;
+  std::vector<kube::Object> plans;  // ConfigMaps labelled as the input's plans, whoever owns them
+  kube::Object service;             // the headless Service; null if there is none
+  std::vector<kube::Object> pods;   // opted in to this input and injected
+  std::chrono::system_clock::time_point now;
+};
+
+struct Caches {
+  const kube::Store* inputs = nullptr;
+  const kube::Store* pods = nullptr;
+  const kube::Store* config_maps = nullptr;
+  const kube::Store* services = nullptr;
+};
+
+// Nothing if the input is gone or going: what it owned goes with it, by its ownerReferences.
+std::optional<Observed> Observe(const Caches& caches, const std::string& key,
+                                std::chrono::system_clock::time_point now);
+
+}  // namespace headrace::op

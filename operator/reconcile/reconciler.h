@@ -1,0 +1,36 @@
+// Brings what exists for one DistributedInput in line with its spec: observe (caches) -> decide (pure) -> apply.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "operator/kube/client.h"
+#include "operator/kube/controller.h"
+#include "operator/kube/events.h"
+#include "operator/kube/store.h"
+
+namespace headrace::op {
+
+class Reconciler {
+ public:
+  // Pointers are not owned and must outlive the reconciler.
+  struct Deps {
+    kube::Client* client = nullptr;
+    const kube::Store* inputs = nullptr;
+    const kube::Store* pods = nullptr;
+    const kube::Store* config_maps = nullptr;
+    const kube::Store* services = nullptr;
+    kube::EventRecorder* events = nullptr;
+    std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;
+  };
+  explicit Reconciler(Deps deps) : deps_(std::move(deps)) {}
+
+  // `key` is "namespace/name". Thread-safe for different keys.
+  kube::Outcome Reconcile(const std::string& key) const;
+
+ private:
+  const Deps deps_;
+};
+
+}  // namespace headrace::op

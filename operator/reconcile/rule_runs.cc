@@ -1,0 +1,222 @@
+// The input's pods, grouped by owner, become runs; status.runs shows the newest of them.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "common/spec/names.h"
+#include "common/spec/object_names.h"
+#include "operator/kube/object.h"
+#include "operator/reconcile/rules.h"
+
+namespace headrace::op {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMostRuns = 16;  // maxItems in the CRD
+constexpr size_t kMostRunMessage = 2048;
+constexpr size_t kMostElementSpec = 8192;
+
+std::string CreatedAt(const json& pod) { return kube::StringAt(pod, {"metadata", "creationTimestamp"}); }
+std::string Phase(const json& pod) { return kube::StringAt(pod, {"status", "phase"}); }
+bool HasEnded(const json& pod) { return Phase(pod) == "Succeeded" || Phase(pod) == "Failed"; }
+
+const json* FindNamed(const json& object, const char* group, const char* list, std::string_view name) {
+  const auto outer = object.find(group);
+  if (outer == object.end() || !outer->is_object()) return nullptr;
+  const auto entries = outer->find(list);
+  if (entries == outer->end() || !entries->is_array()) return nullptr;
+  for (const json& entry : *entries) {
+    if (kube::StringAt(entry, {"name"}) == name) return &entry;
+  }
+  return nullptr;
+}
+
+// A number that the webhook wrote into the loader's environment; `otherwise` where there is none.
+int64_t LoaderNumber(const json& pod, const char* variable, int64_t otherwise) {
+  const json* loader = FindNamed(pod, "spec", "initContainers", names::kLoaderContainer);
+  if (loader == nullptr || !loader->contains("env")) return otherwise;
+  for (const json& entry : (*loader)["env"]) {
+    if (kube::StringAt(entry, {"name"}) != variable) continue;
+    try {
+      return std::stoll(kube::StringAt(entry, {"value"}));
+    } catch (const std::exception&) {
+      return otherwise;
+    }
+  }
+  return otherwise;
+}
+
+// What identifies the worker within its run: pods that replace one another share it.
+std::string WorkerOf(const json& pod) {
+  for (const char* label : {"batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index"}) {
+    if (std::string index = kube::LabelOf(pod, label); !index.empty()) return index;
+  }
+  return "pod/" + kube::NameOf(pod);
+}
+
+// Why the loader ended, if it ended by itself with an error; empty if not.
+std::string Failure(const json& pod, const json& loader) {
+  for (const char* state : {"state", "lastState"}) {
+    const auto terminated = loader.value(state, json::object()).value("terminated", json());
+    if (!terminated.is_object() || terminated.value("exitCode", 0) == 0) continue;
+    std::string message = kube::StringAt(terminated, {"message"});
+    if (!message.empty()) {
+      while (!message.empty() && message.back() == '\n') message.pop_back();
+      return message;
+    }
+    // Without a word of its own (killed): over once it runs again, and of no interest once the pod has ended.
+    if (loader.value("ready", false) || HasEnded(pod)) continue;
+    return "the loader ended with exit code " + std::to_string(terminated.value("exitCode", 0)) + " (" +
+           kube::StringAt(terminated, {"reason"}) + "): see kubectl logs " + kube::NameOf(pod) + " -c " +
+           names::kLoaderContainer + " --previous";
+  }
+  return "";
+}
+
+// What a loader that is not ready waits for.
+std::string Waiting(const json& pod, const json* loader) {
+  if (loader != nullptr) {
+    const std::string reason = kube::StringAt(*loader, {"state", "waiting", "reason"});
+    const std::string message = kube::StringAt(*loader, {"state", "waiting", "message"});
+    if (!reason.empty()) return reason + (message.empty() ? "" : ": " + message);
+    return "the loader starts";
+  }
+  const auto conditions = pod.value("status", json::object()).value("conditions", json::array());
+  for (const json& condition : conditions) {
+    if (kube::StringAt(condition, {"type"}) == "PodScheduled" && kube::StringAt(condition, {"status"}) == "False") {
+      return kube::StringAt(condition, {"reason"}) + ": " + kube::StringAt(condition, {"message"});
+    }
+  }
+  return "the pod starts";
+}
+
+void AddPod(Run& run, const json& pod) {
+  const std::string name = kube::NameOf(pod);
+  const json* loader = FindNamed(pod, "status", "initContainerStatuses", names::kLoaderContainer);
+  if (!HasEnded(pod)) run.active = true;
+  const std::string failure = loader == nullptr ? "" : Failure(pod, *loader);
+  if (!failure.empty() && run.failure.empty()) run.failure = "pod " + name + ": " + failure;
+  if (Phase(pod) == "Succeeded") {
+    ++run.completed;
+    ++run.ready;
+  } else if (!HasEnded(pod) && failure.empty() && loader != nullptr && loader->value("ready", false)) {
+    ++run.ready;
+  } else if (run.waiting.empty()) {
+    run.waiting = "pod " + name + ": " + (HasEnded(pod) ? "has failed" : Waiting(pod, loader));
+  }
+}
+
+Run MakeRun(const std::vector<const json*>& pods) {
+  const json& any = *pods.front();
+  Run run;
+  const json* owner = kube::ControllerOf(any);
+  run.uid = owner != nullptr ? kube::StringAt(*owner, {"uid"}) : kube::UidOf(any);
+  run.owner = owner != nullptr ? kube::StringAt(*owner, {"kind"}) + "/" + kube::StringAt(*owner, {"name"})
+                               : "Pod/" + kube::NameOf(any);
+  // Of pods that replace one another the latest counts.
+  std::map<std::string, const json*> latest;
+  const json* newest = pods.front();
+  run.started = CreatedAt(any);
+  for (const json* pod : pods) {
+    const json*& known = latest[WorkerOf(*pod)];
+    if (known == nullptr || CreatedAt(*known) < CreatedAt(*pod)) known = pod;
+    if (CreatedAt(*newest) < CreatedAt(*pod)) newest = pod;
+    run.started = std::min(run.started, CreatedAt(*pod));
+  }
+  run.plan_hash = kube::AnnotationOf(*newest, names::kInjectedAnnotation);
+  run.desired = LoaderNumber(*newest, names::kEnvNumWorkers, static_cast<int64_t>(latest.size()));
+  run.replicas_per_worker = LoaderNumber(*newest, names::kEnvReplicasPerWorker, 1);
+  for (const auto& [worker, pod] : latest) AddPod(run, *pod);
+  if (run.ready < run.desired && run.waiting.empty()) {
+    run.waiting = std::to_string(run.desired - static_cast<int64_t>(latest.size())) + " of " +
+                  std::to_string(run.desired) + " pods are yet to be created";
+  }
+  return run;
+}
+
+// The plan that the run's pods are pinned to; none if its ConfigMap is not in the cache.
+std::optional<Plan> PlanOf(const Run& run, const Draft& draft) {
+  if (draft.plan && draft.plan->hash == run.plan_hash) return draft.plan;
+  const std::string name = names::PlanConfigMapName(draft.observed.name, run.plan_hash);
+  for (const kube::Object& map : draft.observed.plans) {
+    if (kube::NameOf(*map) != name) continue;
+    Result<Plan> plan =
+        ParsePlan(json::parse(kube::StringAt(*map, {"data", names::kPlanFile}), nullptr, /*allow_exceptions=*/false));
+    if (plan.ok()) return std::move(plan).value();
+  }
+  return std::nullopt;
+}
+
+std::string MessageOf(const Run& run) {
+  if (!run.failure.empty()) return Cut(run.failure, kMostRunMessage);
+  if (run.completed > 0 && run.completed >= run.desired) return "completed";
+  if (run.ready >= run.desired) return "all loaders are ready";
+  return Cut(run.waiting, kMostRunMessage);
+}
+
+json RunStatus(const Run& run, const Draft& draft) {
+  json status = {{"uid", run.uid},
+                 {"owner", run.owner},
+                 {"plan", run.plan_hash},
+                 {"workersReady", run.ready},
+                 {"workersDesired", run.desired},
+                 {"replicasPerWorker", run.replicas_per_worker},
+                 {"message", MessageOf(run)}};
+  if (const std::optional<Plan> plan = PlanOf(run, draft)) {
+    const Topology topology{std::max<int64_t>(run.desired, 1), 0, std::max<int64_t>(run.replicas_per_worker, 1)};
+    status["effectivePolicy"] = PolicyName(plan->effective_policy);
+    status["elementSpec"] = Cut(ToString(ElementSpec(*plan, topology)), kMostElementSpec);
+    status["cardinality"] = Cardinality(plan->spec);
+  }
+  return status;
+}
+
+// Events are about change: what the object's status said before is what users have been told.
+void AddEvents(Draft& draft, const Run& run, const json* before) {
+  const auto tell = [&](kube::EventType type, const char* reason, std::string note) {
+    draft.decision.events.push_back({type, reason, "ObserveRun", run.owner + ": " + std::move(note)});
+  };
+  const std::string workers = std::to_string(run.desired) + (run.desired == 1 ? " worker" : " workers");
+  if (before == nullptr) tell(kube::EventType::kNormal, "RunStarted", workers + " on plan " + run.plan_hash);
+  const int64_t ready_before = before == nullptr ? 0 : before->value("workersReady", int64_t{0});
+  const std::string message = MessageOf(run);
+  const std::string message_before = before == nullptr ? "" : kube::StringAt(*before, {"message"});
+  if (!run.failure.empty()) {
+    if (message != message_before) tell(kube::EventType::kWarning, "LoaderFailed", message);
+  } else if (message == "completed") {
+    if (message != message_before) tell(kube::EventType::kNormal, "RunCompleted", workers);
+  } else if (run.desired > 0 && run.ready >= run.desired && ready_before < run.desired) {
+    tell(kube::EventType::kNormal, "RunReady",
+         workers + " with " + std::to_string(run.replicas_per_worker) + " replica(s) each get batches");
+  }
+}
+
+}  // namespace
+
+void RunsRule(Draft& draft) {
+  std::map<std::string, std::vector<const json*>> by_owner;
+  for (const kube::Object& pod : draft.observed.pods) {
+    const json* owner = kube::ControllerOf(*pod);
+    by_owner[owner != nullptr ? kube::StringAt(*owner, {"uid"}) : kube::UidOf(*pod)].push_back(pod.get());
+  }
+  for (const auto& [uid, pods] : by_owner) draft.runs.push_back(MakeRun(pods));
+  std::sort(draft.runs.begin(), draft.runs.end(),
+            [](const Run& a, const Run& b) { return a.started != b.started ? a.started > b.started : a.uid < b.uid; });
+  if (draft.runs.empty()) return;
+
+  json& status = draft.decision.status;
+  const json& input = *draft.observed.input;
+  for (size_t i = 0; i < std::min(draft.runs.size(), kMostRuns); ++i) {
+    const Run& run = draft.runs[i];
+    const json before = input.value("/status/runs"_json_pointer, json::array());
+    const auto known = std::find_if(before.begin(), before.end(),
+                                    [&](const json& entry) { return kube::StringAt(entry, {"uid"}) == run.uid; });
+    AddEvents(draft, run, known == before.end() ? nullptr : &*known);
+    status["runs"].push_back(RunStatus(run, draft));
+  }
+  status["summary"]["workers"] =
+      std::to_string(draft.runs.front().ready) + "/" + std::to_string(draft.runs.front().desired);
+}
+
+}  // namespace headrace::op
