@@ -100,7 +100,7 @@ struct Probe::Metrics {
       CounterOf("headrace_operator_events_dropped_total", "Events not recorded since too many were waiting");
   Family<Gauge>& leader = GaugeOf("leader_election_master_status", "1 where this replica leads");
 
-  Family<Gauge>& cpu = GaugeOf("process_cpu_seconds_total", "CPU time used");
+  Family<Counter>& cpu = CounterOf("process_cpu_seconds_total", "CPU time used");
   Family<Gauge>& resident = GaugeOf("process_resident_memory_bytes", "Resident memory");
 };
 
@@ -197,7 +197,8 @@ std::string Probe::Render(const std::string& queue_name, const kube::WorkQueue& 
   metrics_->unfinished.Add(labels).Set(stats.unfinished_seconds);
   metrics_->longest.Add(labels).Set(stats.longest_seconds);
   const ProcessUse use = ReadProcess();
-  metrics_->cpu.Add({}).Set(use.cpu_seconds);
+  Counter& cpu = metrics_->cpu.Add({});
+  cpu.Increment(std::max(0.0, use.cpu_seconds - cpu.Value()));
   metrics_->resident.Add({}).Set(use.resident_bytes);
   return prometheus::TextSerializer().Serialize(metrics_->registry.Collect());
 }

@@ -93,6 +93,20 @@ TEST_F(TransportTest, BrokenRepliesAreErrorsAndTheNextCallWorks) {
   EXPECT_TRUE(transport().Send(get_a_).ok());
 }
 
+TEST_F(TransportTest, ConnectionsThatTheServerDroppedAreNoError) {
+  api_.Put(kConfigMaps, Map("a"));
+  std::vector<std::thread> together;
+  HttpTransport& shared = transport();
+  for (int i = 0; i < 8; ++i) together.emplace_back([&] { EXPECT_TRUE(shared.Send(get_a_).ok()); });
+  for (std::thread& thread : together) thread.join();
+  server_.DropConnections();
+  const HttpCall patch{.method = "PATCH",
+                       .target = "/api/v1/namespaces/ml/configmaps/a?fieldManager=me",
+                       .content_type = "application/merge-patch+json",
+                       .body = R"({"data":{"k":"v"}})"};
+  EXPECT_TRUE(transport().Send(patch).ok());
+}
+
 TEST_F(TransportTest, RefusesABodyAboveTheLimit) {
   options_.max_body_bytes = 1000;
   json large = Map("a");
