@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -76,6 +77,8 @@ std::string StatusLine(const std::string& response) { return response.substr(0, 
 
 class HttpServerTest : public ::testing::Test {
  protected:
+  static void SetUpTestSuite() { std::signal(SIGPIPE, SIG_IGN); }  // OpenSSL's client writes without MSG_NOSIGNAL
+
   void Start(HttpServerOptions options = {}) {
     options.address = "127.0.0.1";
     auto server = HttpServer::Start(options, [this](const HttpRequest& request) -> HttpResponse {
