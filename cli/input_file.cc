@@ -6,7 +6,7 @@
 
 #include "cli/yaml.h"
 #include "common/spec/names.h"
-#include "common/spec/object_reader.h"
+#include "common/spec/nearest_name.h"
 
 namespace headrace::cli {
 namespace {

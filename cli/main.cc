@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "common/spec/object_reader.h"
+#include "common/spec/nearest_name.h"
 
 namespace headrace::cli {
 namespace {
