@@ -20,6 +20,7 @@ struct Command {
 extern const Command kRunCommand;
 extern const Command kExplainCommand;
 extern const Command kVerifyCommand;
+extern const Command kInjectCommand;
 extern const Command kVersionCommand;
 
 // Exit statuses, beside 0 and those of a COMMAND: a failure, and a command line that cannot be understood.

@@ -138,7 +138,10 @@ json Memory(const Plan& plan, int64_t rows, int64_t workers, int64_t replicas_pe
   }
   slot = round_up(std::max<int64_t>(1, slot), ring::kPageBytes);
   const int64_t steps = plan.spec.delivery.prefetch_steps.value_or(workers * replicas_per_worker);
-  return {{"slotBytes", slot}, {"prefetchSteps", steps}, {"bytesPerWorker", slot * steps * replicas_per_worker}};
+  constexpr int64_t kSlotsBeyondPrefetch = 2;  // the batch that the trainer holds, and the one being written
+  return {{"slotBytes", slot},
+          {"prefetchSteps", steps},
+          {"bytesPerWorker", slot * (steps + kSlotsBeyondPrefetch) * replicas_per_worker}};
 }
 
 std::string Bytes(int64_t bytes) {

@@ -1,5 +1,6 @@
 #include "cli/input_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -82,6 +83,7 @@ Result<LocalInput> LoadInput(const std::string& path, const std::string& name) {
     return InvalidArgument(message.empty() ? spec.status().message() : std::move(message));
   }
   LocalInput input;
+  input.object = document.value;
   input.name = TextAt(*document.value, "metadata", "name");
   if (input.name.empty()) input.name = std::filesystem::path(path).filename();
   std::error_code error;

@@ -1,6 +1,8 @@
 // A DistributedInput in a YAML file, compiled to a plan as the operator would.
 #pragma once
 
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "common/base/status.h"
@@ -11,6 +13,7 @@ namespace headrace::cli {
 struct LocalInput {
   std::string name;  // metadata.name, or the file's name
   Plan plan;
+  std::shared_ptr<const nlohmann::json> object;  // as written
   std::string data_directory;  // the file's folder, absolute: relative paths of the spec resolve against it
 };
 

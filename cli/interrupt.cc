@@ -8,10 +8,13 @@ namespace headrace::cli {
 namespace {
 
 volatile sig_atomic_t interrupted = 0;
+volatile sig_atomic_t count = 0;
 
 void OnSignal(int number) {
   interrupted = number;
-  signal(number, SIG_DFL);
+  count = count + 1;
+  // Not the second: `timeout` and some terminals send one to us and one to our process group.
+  if (count >= 3) signal(number, SIG_DFL);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 namespace headrace::cli {
 
-// SIGINT, SIGTERM and SIGHUP set the flag from now on; a second one ends the process at once.
+// SIGINT, SIGTERM and SIGHUP set the flag from now on; the fourth ends the process at once.
 void CatchInterrupts();
 // The signal that came, or 0.
 int Interrupted();

@@ -10,7 +10,7 @@
 namespace headrace::cli {
 namespace {
 
-constexpr std::array kCommands = {&kRunCommand, &kExplainCommand, &kVerifyCommand, &kVersionCommand};
+constexpr std::array kCommands = {&kRunCommand, &kExplainCommand, &kVerifyCommand, &kInjectCommand, &kVersionCommand};
 
 int PrintHelp(std::FILE* out) {
   std::fprintf(out,

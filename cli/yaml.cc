@@ -11,6 +11,7 @@
 #include <optional>
 #include <regex>
 #include <sstream>
+#include <utility>
 
 namespace headrace::cli {
 namespace {
@@ -145,6 +146,39 @@ class Converter {
   int nodes_ = 0;
 };
 
+// Plain where nothing could read it as anything but this string; else in double quotes, as JSON has it.
+std::string ScalarText(const json& value) {
+  static const std::regex plain("[A-Za-z/][A-Za-z0-9_./-]*");
+  if (!value.is_string()) return value.dump();
+  const std::string& text = value.get_ref<const std::string&>();
+  if (!std::regex_match(text, plain)) return value.dump();
+  const auto documents = ParseYaml(text, "");
+  return documents.ok() && documents->size() == 1 && *documents->at(0).value == value ? text : value.dump();
+}
+
+// Writes `value` from the current position on; what goes on below starts at column `indent`.
+void WriteBlock(const json& value, size_t indent, std::string* text) {
+  const std::string below(indent, ' ');
+  if (!value.is_structured() || value.empty()) {
+    *text += ScalarText(value) + "\n";
+    return;
+  }
+  bool first = true;
+  for (const auto& item : value.items()) {
+    if (!std::exchange(first, false)) *text += below;
+    if (value.is_array()) {
+      *text += "- ";
+      WriteBlock(item.value(), indent + 2, text);
+      continue;
+    }
+    *text += ScalarText(item.key()) + ":";
+    const bool nested = item.value().is_structured() && !item.value().empty();
+    const size_t inner = indent + (item.value().is_array() ? 0 : 2);  // lists stand under their key
+    *text += nested ? "\n" + std::string(inner, ' ') : " ";
+    WriteBlock(item.value(), inner, text);
+  }
+}
+
 }  // namespace
 
 std::string YamlDocument::Where(std::string_view path) const {
@@ -189,6 +223,12 @@ Result<std::vector<YamlDocument>> ReadYamlFile(const std::string& path) {
   text << file.rdbuf();
   if (file.bad()) return ErrnoStatus(errno != 0 ? errno : EIO, path);
   return ParseYaml(text.str(), path);
+}
+
+std::string PrintYaml(const json& value) {
+  std::string text;
+  WriteBlock(value, 0, &text);
+  return text;
 }
 
 }  // namespace headrace::cli

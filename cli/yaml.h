@@ -36,4 +36,7 @@ Result<std::vector<YamlDocument>> ParseYaml(const std::string& text, const std::
 // Reads `path`; "-" is standard input. Errors: NotFound, Unavailable, and ParseYaml's.
 Result<std::vector<YamlDocument>> ReadYamlFile(const std::string& path);
 
+// `value` as a YAML document in block style, which ParseYaml reads back unchanged; with a newline at the end.
+std::string PrintYaml(const nlohmann::json& value);
+
 }  // namespace headrace::cli

@@ -17,3 +17,9 @@ add_dependencies(client_c_abi_test ring_loader)
 add_test(NAME client/c_abi COMMAND sh -c
   "d=$(mktemp -d) && '$<TARGET_FILE:client_c_abi_test>' '$<TARGET_FILE:ring_loader>' \"$d\"; s=$?; rm -rf \"$d\"; exit $s")
 set_tests_properties(client/c_abi PROPERTIES LABELS unit TIMEOUT 60)
+
+if(TARGET headrace_python_native)
+  add_test(NAME client/python COMMAND ${Python_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/python_test.py)
+  set_tests_properties(client/python PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT
+    "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1;HEADRACE_RING_LOADER=$<TARGET_FILE:ring_loader>")
+endif()

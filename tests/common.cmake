@@ -11,3 +11,7 @@ target_link_libraries(ring_header_fuzz PRIVATE headrace::common_ring)
 set_target_properties(ring_header_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 add_test(NAME fuzz/ring_header COMMAND ring_header_fuzz)
 set_tests_properties(fuzz/ring_header PROPERTIES LABELS unit TIMEOUT 120)
+
+headrace_test(common/net/http_server DEPS headrace::common_net OpenSSL::SSL OpenSSL::Crypto LABELS "unit;tsan")
+headrace_test(common/net/base64 DEPS headrace::common_net)
+headrace_test(common/net/certificates DEPS headrace::common_net)

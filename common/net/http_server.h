@@ -43,7 +43,7 @@ struct HttpServerOptions {
   int timeout_ms = 10000;  // for each handshake, request read, response write and idle wait
   // Null: plain HTTP. Asked at each new connection, so a rotated certificate serves without a restart.
   // Called on server threads.
-  std::function<std::shared_ptr<const TlsKeyPair>()> tls;
+  std::function<std::shared_ptr<const TlsKeyPair>()> tls = {};
 };
 
 class HttpServer {

@@ -4,6 +4,7 @@
 // count rather than a new object.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -17,6 +18,9 @@
 namespace headrace::kube {
 
 class Client;
+
+// "2026-01-02T03:04:05.678901Z": how Events and Leases write a time.
+std::string MicroTime(std::chrono::system_clock::time_point time);
 
 enum class EventType { kNormal, kWarning };
 
@@ -34,9 +38,9 @@ class ApiEventRecorder : public EventRecorder {
  public:
   struct Options {
     std::string reporting_controller = "headrace.dev/operator";
-    std::string reporting_instance;  // the operator's pod
+    std::string reporting_instance = {};  // the operator's pod
     size_t queue_limit = 1000;
-    std::function<void()> on_drop;  // may be null
+    std::function<void()> on_drop = {};  // may be null
     std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;
   };
   // `client` (not owned) must outlive the recorder.

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 LocalInput Input(const std::string& spec) {
   auto parsed = ParseInputSpec(json::parse(spec));
   EXPECT_TRUE(parsed.ok()) << parsed.status().ToString();
-  return {"numbers", CompilePlan(*parsed, "numbers"), HEADRACE_SOURCE_DIR "/examples/digits"};
+  return {"numbers", CompilePlan(*parsed, "numbers"), nullptr, HEADRACE_SOURCE_DIR "/examples/digits"};
 }
 
 json Explained(const std::string& spec, int64_t workers, int64_t replicas) {
@@ -73,9 +73,9 @@ TEST(ExplanationTest, APathThatMatchesNothingIsAWarning) {
 }
 
 TEST(ExplanationTest, MemoryOfTheRings) {
-  // 2 rows of int64 fill a page each; prefetchSteps is the number of replicas in sync by default.
+  // 2 rows of int64 take a page; 2 steps ahead, one in the trainer's hands and one being written, for 2 replicas.
   EXPECT_EQ(Explained(kRange, 1, 2)["memory"],
-            json::parse(R"({"slotBytes": 4096, "prefetchSteps": 2, "bytesPerWorker": 16384})"));
+            json::parse(R"({"slotBytes": 4096, "prefetchSteps": 2, "bytesPerWorker": 32768})"));
 }
 
 TEST(ExplanationTest, TextNamesEachPart) {

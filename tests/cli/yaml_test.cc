@@ -86,6 +86,17 @@ TEST(YamlTest, AliasesCannotBlowUp) {
   EXPECT_THAT(Error(text), HasSubstr("too large"));
 }
 
+TEST(YamlTest, PrintsBlockStyle) {
+  EXPECT_EQ(PrintYaml(json::parse(R"({"a": [1, {"b": "x", "c": []}], "d": {"e": "true"}, "f": {}, "g": null})")),
+            "a:\n- 1\n- b: x\n  c: []\nd:\n  e: \"true\"\nf: {}\ng: null\n");
+}
+
+TEST(YamlTest, WhatIsPrintedReadsBackUnchanged) {
+  const json value = json::parse(R"({"strings": ["", "1", "yes", "a: b", "- x", "# no", "two\nlines", "caf\u00e9", "~",
+    "0x1F", "1e3", " pad ", "<<", "a#b"], "on": 1, "deep": [[1, 2], [], [[{"k": [true, null, -1.5]}]]]})");
+  EXPECT_EQ(Parse(PrintYaml(value)), value);
+}
+
 TEST(YamlTest, MissingFileIsNotFound) {
   const auto documents = ReadYamlFile("/nonexistent/input.yaml");
   ASSERT_FALSE(documents.ok());

@@ -60,7 +60,7 @@ for entry in "${missing[@]}"; do
     k8s.io/*) make_module k8s.io/kubernetes "$version" $(wanted | awk '/^k8s.io/ {print $1}') ;;
     go.etcd.io/*) make_module go.etcd.io/etcd/server/v3 "$version" "$path" ;;
     github.com/containerd/*) make_module github.com/containerd/containerd/v2 "$version" $(wanted | awk '/^github.com\/containerd/ {print $1}') ;;
-    *) cd "$work"; GOBIN=$work/out CGO_ENABLED=0 go install -trimpath -ldflags "-s -w" "$path@$version"; mv "$work/out/$name" "$BIN/$name"
+    *) cd "$work"; GOBIN=$work/out CGO_ENABLED=0 go install "$path@$version"; mv "$work/out/$name" "$BIN/$name"
        say "    $((SECONDS - began)) s"; continue ;;
   esac
   CGO_ENABLED=0 go build -trimpath -ldflags "$ldflags" -o "$work/$name" "$path"

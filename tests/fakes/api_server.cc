@@ -40,9 +40,9 @@ std::string Chunk(std::string_view bytes) {
 }
 
 std::string HeaderOf(const std::string& head, const std::string& name) {
-  const size_t at = head.find("\r\n" + name + ": ");
+  const size_t at = head.find("\r\n" + name + ":");
   if (at == std::string::npos) return {};
-  const size_t begin = at + name.size() + 4;
+  const size_t begin = head.find_first_not_of(' ', at + name.size() + 3);
   return head.substr(begin, head.find("\r\n", begin) - begin);
 }
 
@@ -85,9 +85,9 @@ FakeApiServer::~FakeApiServer() {
 
 std::string FakeApiServer::url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
-std::string FakeApiServer::last_head() const {
+std::string FakeApiServer::last_header(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  return last_head_;
+  return HeaderOf(last_head_, name);
 }
 
 void FakeApiServer::Accept() {

@@ -35,8 +35,8 @@ class FakeApiServer {
 
   std::string url() const;
   void NextFault(Fault fault) { fault_ = fault; }
-  // The head of the latest request, as it came.
-  std::string last_head() const;
+  // A header of the latest request; empty if it had none.
+  std::string last_header(const std::string& name) const;
   int connections() const { return connections_; }
 
  private:

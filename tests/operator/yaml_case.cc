@@ -30,7 +30,8 @@ json Convert(const YAML::Node& node) {
     json object = json::object();
     for (const auto& entry : node) {
       if (entry.first.Scalar() == "<<") {
-        for (const auto& [key, value] : Convert(entry.second).items()) object.emplace(key, value);
+        const json merged = Convert(entry.second);  // named: the loop needs it alive
+        for (const auto& [key, value] : merged.items()) object.emplace(key, value);
       } else {
         object[entry.first.Scalar()] = Convert(entry.second);
       }

@@ -1,0 +1,65 @@
+"""Headrace's client: batches of a distributed input, straight from the loader's shared memory.
+
+    import headrace
+
+    ds = headrace.connect()
+    for batch in ds.replica(local_rank):     # or, one process for the whole worker: for per_replica in ds
+        x = batch["x"].torch()               # .numpy(), .jax(), DLPack: no copy
+
+No framework is imported unless asked for.
+"""
+
+from headrace import _native
+from headrace.array import Array
+from headrace.dataset import (
+    Batch,
+    DistributedDataset,
+    DistributedIterator,
+    InputContext,
+    OptionalStep,
+    PerReplica,
+    ReplicaDataset,
+    ReplicaIterator,
+    TensorSpec,
+    connect,
+)
+from headrace.errors import (
+    CancelledError,
+    ConflictError,
+    CorruptError,
+    Error,
+    ExhaustedError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    TimedOutError,
+    UnavailableError,
+)
+
+__version__ = _native.version()
+
+__all__ = [
+    "Array",
+    "Batch",
+    "CancelledError",
+    "ConflictError",
+    "CorruptError",
+    "DistributedDataset",
+    "DistributedIterator",
+    "Error",
+    "ExhaustedError",
+    "InputContext",
+    "InternalError",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "OptionalStep",
+    "OutOfRangeError",
+    "PerReplica",
+    "ReplicaDataset",
+    "ReplicaIterator",
+    "TensorSpec",
+    "TimedOutError",
+    "UnavailableError",
+    "connect",
+]

@@ -1,0 +1,274 @@
+"""Data sets as tf.distribute has them: iterators over steps, one batch for each replica."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Dict, Generic, Iterator, Optional, Sequence, Tuple, TypeVar, Union
+
+from headrace import _native
+from headrace.array import Array
+from headrace.errors import OutOfRangeError
+
+T = TypeVar("T")
+_WHOLE_WORKER = -1
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """The type of one component of one replica's batch. ``None`` in ``shape`` is a dimension that can vary."""
+
+    name: str
+    shape: Tuple[Optional[int], ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class InputContext:
+    """tf.distribute.InputContext: this worker's place among all workers of the run."""
+
+    num_input_pipelines: int
+    input_pipeline_id: int
+    num_replicas_in_sync: int
+    replicas_per_worker: int
+    global_batch_size: int  # 0: the data is not batched
+    _dataset: Any = None
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """``global_batch_size / num_replicas_in_sync``. Raises InvalidArgumentError, a ValueError, if not whole."""
+        return self._dataset.per_replica_batch_size(global_batch_size)
+
+
+class Batch(Mapping):
+    """One replica's batch of one step: component names to arrays in the ring.
+
+    ``rows`` is the number of records, 0 where the replica has no data in this step. Drop the batch, and the arrays and
+    views taken of it, to give its memory back to the loader.
+    """
+
+    __slots__ = ("_batch", "_index")
+
+    def __init__(self, batch: _native.Batch, index: Dict[str, int]) -> None:
+        self._batch = batch
+        self._index = index
+
+    def __getitem__(self, name: str) -> Array:
+        return Array(self._batch.buffer(self._index[name]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def rows(self) -> int:
+        return self._batch.rows
+
+    @property
+    def replica(self) -> int:
+        return self._batch.replica
+
+    @property
+    def epoch(self) -> int:
+        return self._batch.epoch
+
+    @property
+    def step(self) -> int:
+        return self._batch.step
+
+    def __repr__(self) -> str:
+        return f"headrace.Batch(replica={self.replica}, epoch={self.epoch}, step={self.step}, rows={self.rows})"
+
+
+class PerReplica(Generic[T]):
+    """A value for each replica of this worker. ``per_replica["x"]`` is the component x of each."""
+
+    __slots__ = ("values",)
+
+    values: Tuple[T, ...]
+
+    def __init__(self, values: Sequence[T]) -> None:
+        self.values = tuple(values)
+
+    @property
+    def local_results(self) -> Tuple[T, ...]:
+        """As tf.distribute's strategy.experimental_local_results()."""
+        return self.values
+
+    def __getitem__(self, name: str) -> PerReplica[Any]:
+        return PerReplica([value[name] for value in self.values])  # type: ignore[index]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.values)
+
+    def __repr__(self) -> str:
+        return f"headrace.PerReplica({list(self.values)})"
+
+
+class OptionalStep(Generic[T]):
+    """What ``get_next_as_optional()`` returns: a step, or none at the end of the epoch."""
+
+    __slots__ = ("_step",)
+
+    def __init__(self, step: Optional[T]) -> None:
+        self._step = step
+
+    def has_value(self) -> bool:
+        return self._step is not None
+
+    def get_value(self) -> T:
+        if self._step is None:
+            raise ValueError("the optional has no value: the epoch is over")
+        return self._step
+
+
+class _StepIterator(Generic[T]):
+    """Iterator over the steps of one epoch. One thread at a time may use it."""
+
+    def __init__(self, iterator: _native.Iterator, index: Dict[str, int], element_spec: Any) -> None:
+        self._iterator = iterator
+        self._index = index
+        self.element_spec = element_spec
+
+    def _wrap(self, step: Tuple[_native.Batch, ...]) -> T:
+        raise NotImplementedError
+
+    def _next(self, as_optional: bool, timeout: Optional[float]) -> Optional[T]:
+        step = self._iterator.next(as_optional, -1 if timeout is None else int(timeout * 1000))
+        return None if step is None else self._wrap(step)
+
+    def __iter__(self) -> _StepIterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        step = self._iterator.next(False, -1)
+        if step is None:
+            raise StopIteration
+        return self._wrap(step)
+
+    def get_next(self, timeout: Optional[float] = None) -> T:
+        """The next step. Raises OutOfRangeError at the end; TimedOutError after ``timeout`` seconds, with nothing lost."""
+        step = self._next(False, timeout)
+        if step is None:
+            raise OutOfRangeError("the epoch is over: start the next one with iter()")
+        return step
+
+    def get_next_as_optional(self, timeout: Optional[float] = None) -> OptionalStep[T]:
+        """The next step, or an optional without a value at the end.
+
+        Also delivers, as TensorFlow's, a last step that not all replicas of the only worker have data for, before which
+        ``next()`` ends where all shapes are static; replicas without data get batches of zero rows.
+        """
+        return OptionalStep(self._next(True, timeout))
+
+
+class ReplicaIterator(_StepIterator[Batch]):
+    def _wrap(self, step: Tuple[_native.Batch, ...]) -> Batch:
+        return Batch(step[0], self._index)
+
+
+class DistributedIterator(_StepIterator[PerReplica[Batch]]):
+    def _wrap(self, step: Tuple[_native.Batch, ...]) -> PerReplica[Batch]:
+        return PerReplica([Batch(batch, self._index) for batch in step])
+
+
+class ReplicaDataset:
+    """The batches of one replica, for a process that trains on one device. Each ``iter()`` starts an epoch."""
+
+    def __init__(self, dataset: DistributedDataset, replica: int) -> None:
+        self._dataset = dataset
+        self._replica = replica
+
+    @property
+    def element_spec(self) -> Union[TensorSpec, Dict[str, TensorSpec]]:
+        return self._dataset.element_spec
+
+    def __iter__(self) -> ReplicaIterator:
+        dataset = self._dataset
+        return ReplicaIterator(dataset._native.iterate(self._replica), dataset._index, dataset.element_spec)
+
+
+class DistributedDataset:
+    """What this pod's loader serves. Each ``iter()`` starts an epoch and yields steps for all replicas of the worker.
+
+    A process that trains on one device uses ``replica(i)`` instead. A replica has one reader, and one iterator at a time.
+    """
+
+    def __init__(self, native: _native.Dataset) -> None:
+        self._native = native
+        self._specs = {
+            name: TensorSpec(name, tuple(None if dim < 0 else dim for dim in shape), dtype)
+            for name, dtype, shape in native.components()
+        }
+        self._index = {name: i for i, name in enumerate(self._specs)}
+        self._info = native.info()
+
+    @property
+    def element_spec(self) -> Dict[str, TensorSpec]:
+        """The type of one replica's batch, by component."""
+        return dict(self._specs)
+
+    @property
+    def element_spec_string(self) -> str:
+        """The element spec as TensorFlow prints it."""
+        return self._info["element_spec"]
+
+    @property
+    def input_context(self) -> InputContext:
+        return InputContext(**self._native.input_context(), _dataset=self._native)
+
+    @property
+    def cardinality(self) -> int:
+        """Global batches in an epoch; -1: endless, -2: unknown."""
+        return self._info["cardinality"]
+
+    @property
+    def input(self) -> str:
+        """The DistributedInput: "namespace/name"."""
+        return self._info["input"]
+
+    @property
+    def plan_hash(self) -> str:
+        return self._info["plan_hash"]
+
+    @property
+    def effective_policy(self) -> str:
+        """How the data is sharded between workers: "File", "Data", "Off" or "Hint"."""
+        return self._info["effective_policy"]
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """The plan's, such as that Auto became Data, and why."""
+        return tuple(self._info["warnings"])
+
+    def replica(self, index: int) -> ReplicaDataset:
+        """The batches of replica ``index`` of this worker, as a rule the process's local rank."""
+        replicas = self._native.input_context()["replicas_per_worker"]
+        if not 0 <= index < replicas:
+            from headrace.errors import InvalidArgumentError
+
+            raise InvalidArgumentError(
+                f"replica {index} is not one of this worker's {replicas}: set spec.distribution.replicasPerWorker to the "
+                "number of trainer processes"
+            )
+        return ReplicaDataset(self, index)
+
+    def __iter__(self) -> DistributedIterator:
+        return DistributedIterator(self._native.iterate(_WHOLE_WORKER), self._index, self.element_spec)
+
+
+def connect(directory: Optional[str] = None, *, timeout: Optional[float] = None) -> DistributedDataset:
+    """Connects to the loader of this pod.
+
+    ``directory`` is the run directory; default: $HEADRACE_DIR, else /run/headrace. Waits up to ``timeout`` seconds
+    (default: $HEADRACE_LOADER_TIMEOUT, else 60) for the loader to start. An error of the loader itself, such as a path
+    that matches no file, is raised as its own class of headrace.Error.
+    """
+    import os
+
+    path = None if directory is None else os.fspath(directory)
+    return DistributedDataset(_native.Dataset.connect(path, -1 if timeout is None else int(timeout * 1000)))

@@ -1,0 +1,258 @@
+// The native module headrace._native: the C ABI as Python classes. What users see is headrace/*.py.
+//
+// A batch is shared by its Python object, its buffers and every view a framework takes of them; its slot goes back to
+// the loader with the last one, on whatever thread that happens.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/python/src/dlpack.h"
+#include "client/python/src/errors.h"
+#include "headrace/client.h"
+
+namespace headrace::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+constexpr int64_t kSliceMs = 100;  // between two looks at signals
+
+using SharedBatch = std::shared_ptr<headrace_batch>;
+
+nb::tuple ToTuple(const int64_t* values, int32_t count) {
+  PyObject* tuple = PyTuple_New(count);
+  if (tuple == nullptr) throw nb::python_error();
+  for (int32_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple, i, PyLong_FromLongLong(values[i]));
+  return nb::steal<nb::tuple>(tuple);
+}
+
+// numpy's type string; bfloat16, which numpy lacks, as its bits.
+std::string TypeString(const headrace_dtype& dtype) {
+  const char kind = dtype.code == 0 ? 'i' : dtype.code == 2 ? 'f' : dtype.code == 6 ? 'b' : 'u';
+  return (dtype.bits == 8 ? "|" : "<") + std::string(1, kind) + std::to_string(dtype.bits / 8);
+}
+
+// One tensor of a batch, in place.
+struct Buffer {
+  SharedBatch batch;
+  headrace_tensor tensor;
+
+  nb::dict ArrayInterface() const {
+    nb::dict interface;
+    interface["version"] = 3;
+    interface["typestr"] = TypeString(tensor.dtype);
+    interface["shape"] = ToTuple(tensor.shape, tensor.ndim);
+    interface["data"] = nb::make_tuple(reinterpret_cast<uintptr_t>(tensor.data), false);
+    return interface;
+  }
+
+  // A capsule that holds the batch by itself. `as_bytes`: booleans as uint8, for consumers that know no other.
+  nb::object Capsule(bool as_bytes) const {
+    struct Managed {
+      DLManagedTensor tensor;
+      SharedBatch batch;
+    };
+    auto managed = std::make_unique<Managed>();
+    managed->batch = batch;
+    managed->tensor.manager_ctx = managed.get();
+    managed->tensor.deleter = [](DLManagedTensor* self) { delete static_cast<Managed*>(self->manager_ctx); };
+    const uint8_t code = as_bytes ? 1 : tensor.dtype.code;
+    managed->tensor.dl_tensor = {tensor.data,
+                                 {kDLCPU, 0},
+                                 tensor.ndim,
+                                 {code, tensor.dtype.bits, tensor.dtype.lanes},
+                                 const_cast<int64_t*>(tensor.shape),
+                                 const_cast<int64_t*>(tensor.strides),
+                                 0};
+    PyObject* capsule = PyCapsule_New(&managed->tensor, "dltensor", [](PyObject* unused) {
+      if (PyCapsule_IsValid(unused, "dltensor") == 0) return;  // a consumer took it, and will call the deleter
+      auto* left = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(unused, "dltensor"));
+      left->deleter(left);
+    });
+    if (capsule == nullptr) throw nb::python_error();
+    managed.release();
+    return nb::steal(capsule);
+  }
+};
+
+struct Batch {
+  SharedBatch handle;
+
+  Buffer At(int32_t index) const {
+    Buffer buffer{handle, {}};
+    buffer.tensor.size = sizeof(headrace_tensor);
+    Check(headrace_batch_tensor(handle.get(), index, &buffer.tensor));
+    return buffer;
+  }
+};
+
+class Iterator {
+ public:
+  explicit Iterator(headrace_iterator* handle)
+      : handle_(handle, headrace_iterator_free), batches_(static_cast<size_t>(headrace_iterator_width(handle))) {}
+
+  // The next step's batches, or None at the end of the epoch.
+  nb::object Next(bool as_optional, int64_t timeout_ms) {
+    // A ready step is taken without letting go of the GIL, which another thread might keep for milliseconds.
+    headrace_status status = Take(as_optional, 0);
+    int64_t waited_ms = 0;
+    while (status == HEADRACE_TIMED_OUT && (timeout_ms < 0 || waited_ms < timeout_ms)) {
+      const int64_t slice_ms = timeout_ms < 0 ? kSliceMs : std::min(kSliceMs, timeout_ms - waited_ms);
+      {
+        nb::gil_scoped_release released;
+        status = Take(as_optional, slice_ms);
+      }
+      waited_ms += slice_ms;
+      if (status == HEADRACE_TIMED_OUT && PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+    if (status == HEADRACE_END) return nb::none();
+    Check(status);
+    PyObject* step = PyTuple_New(static_cast<Py_ssize_t>(batches_.size()));
+    if (step == nullptr) throw nb::python_error();
+    for (size_t i = 0; i < batches_.size(); ++i) {
+      SharedBatch batch(batches_[i], headrace_batch_free);
+      PyTuple_SET_ITEM(step, static_cast<Py_ssize_t>(i), nb::cast(Batch{std::move(batch)}).release().ptr());
+    }
+    return nb::steal(step);
+  }
+
+ private:
+  headrace_status Take(bool as_optional, int64_t timeout_ms) {
+    if (!as_optional) return headrace_next(handle_.get(), timeout_ms, batches_.data());
+    int32_t has_value = 0;
+    headrace_status status = headrace_next_as_optional(handle_.get(), timeout_ms, batches_.data(), &has_value);
+    return status == HEADRACE_OK && has_value == 0 ? HEADRACE_END : status;
+  }
+
+  std::shared_ptr<headrace_iterator> handle_;
+  std::vector<headrace_batch*> batches_;
+};
+
+int LookAtSignals(void*) {
+  nb::gil_scoped_acquire acquired;
+  return PyErr_CheckSignals() != 0 ? 1 : 0;
+}
+
+class Dataset {
+ public:
+  static Dataset Connect(const std::optional<std::string>& directory, int64_t timeout_ms) {
+    headrace_connect_options options{};
+    options.size = sizeof(options);
+    options.directory = directory ? directory->c_str() : nullptr;
+    options.timeout_ms = timeout_ms;
+    options.interrupted = LookAtSignals;
+    headrace_dataset* handle = nullptr;
+    headrace_status status;
+    {
+      nb::gil_scoped_release released;
+      status = headrace_connect(&options, &handle);
+    }
+    Check(status);
+    return Dataset(handle);
+  }
+
+  Iterator Iterate(int32_t replica) const {
+    headrace_iterator* iterator = nullptr;
+    headrace_status status;
+    {
+      nb::gil_scoped_release released;
+      status = headrace_iterator_create(handle_.get(), replica, &iterator);
+    }
+    Check(status);
+    return Iterator(iterator);
+  }
+
+  // [(name, dtype, shape), ...]
+  nb::list Components() const {
+    nb::list components;
+    for (int32_t i = 0; i < headrace_num_components(handle_.get()); ++i) {
+      headrace_tensor_spec spec{};
+      spec.size = sizeof(spec);
+      Check(headrace_component(handle_.get(), i, &spec));
+      components.append(nb::make_tuple(spec.name, spec.dtype.name, ToTuple(spec.shape, spec.ndim)));
+    }
+    return components;
+  }
+
+  nb::dict InputContext() const {
+    headrace_input_context context{};
+    context.size = sizeof(context);
+    Check(headrace_get_input_context(handle_.get(), &context));
+    nb::dict fields;
+    fields["num_input_pipelines"] = context.num_input_pipelines;
+    fields["input_pipeline_id"] = context.input_pipeline_id;
+    fields["num_replicas_in_sync"] = context.num_replicas_in_sync;
+    fields["replicas_per_worker"] = context.replicas_per_worker;
+    fields["global_batch_size"] = context.global_batch_size;
+    return fields;
+  }
+
+  int64_t PerReplicaBatchSize(int64_t global_batch_size) const {
+    int64_t batch_size = 0;
+    Check(headrace_per_replica_batch_size(handle_.get(), global_batch_size, &batch_size));
+    return batch_size;
+  }
+
+  nb::dict Info() const {
+    headrace_info info{};
+    info.size = sizeof(info);
+    Check(headrace_get_info(handle_.get(), &info));
+    nb::list warnings;
+    for (int32_t i = 0; i < info.num_warnings; ++i) warnings.append(info.warnings[i]);
+    nb::dict fields;
+    fields["input"] = info.input;
+    fields["plan_hash"] = info.plan_hash;
+    fields["effective_policy"] = info.effective_policy;
+    fields["cardinality"] = info.cardinality;
+    fields["warnings"] = warnings;
+    fields["element_spec"] = headrace_element_spec_string(handle_.get());
+    return fields;
+  }
+
+ private:
+  explicit Dataset(headrace_dataset* handle) : handle_(handle, headrace_dataset_free) {}
+
+  std::shared_ptr<headrace_dataset> handle_;
+};
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+  // A batch in a module's global is freed by the interpreter's end or not at all; both are fine.
+  nb::set_leak_warnings(false);
+
+  nb::class_<Buffer>(module, "Buffer")
+      .def_prop_ro("name", [](const Buffer& buffer) { return buffer.tensor.name; })
+      .def_prop_ro("dtype", [](const Buffer& buffer) { return buffer.tensor.dtype.name; })
+      .def_prop_ro("shape", [](const Buffer& buffer) { return ToTuple(buffer.tensor.shape, buffer.tensor.ndim); })
+      .def_prop_ro("nbytes", [](const Buffer& buffer) { return buffer.tensor.nbytes; })
+      .def_prop_ro("__array_interface__", &Buffer::ArrayInterface)
+      .def("dlpack", &Buffer::Capsule, "as_bytes"_a = false);
+
+  nb::class_<Batch>(module, "Batch")
+      .def_prop_ro("replica", [](const Batch& batch) { return headrace_batch_replica(batch.handle.get()); })
+      .def_prop_ro("rows", [](const Batch& batch) { return headrace_batch_rows(batch.handle.get()); })
+      .def_prop_ro("epoch", [](const Batch& batch) { return headrace_batch_epoch(batch.handle.get()); })
+      .def_prop_ro("step", [](const Batch& batch) { return headrace_batch_step(batch.handle.get()); })
+      .def("buffer", &Batch::At, "index"_a);
+
+  nb::class_<Iterator>(module, "Iterator").def("next", &Iterator::Next, "as_optional"_a, "timeout_ms"_a);
+
+  nb::class_<Dataset>(module, "Dataset")
+      .def_static("connect", &Dataset::Connect, "directory"_a.none(), "timeout_ms"_a)
+      .def("iterate", &Dataset::Iterate, "replica"_a)
+      .def("components", &Dataset::Components)
+      .def("input_context", &Dataset::InputContext)
+      .def("per_replica_batch_size", &Dataset::PerReplicaBatchSize, "global_batch_size"_a)
+      .def("info", &Dataset::Info);
+
+  module.def("version", &headrace_version);
+}
+
+}  // namespace headrace::python

@@ -1,0 +1,152 @@
+// The `headrace` binary as a user runs it, with real loaders.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cli/process.h"
+
+namespace headrace::cli {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Outcome {
+  int status = -1;
+  std::string output;  // of both streams
+};
+
+class CommandTest : public testing::Test {
+ protected:
+  CommandTest() : directory_(std::move(ScratchDirectory::Make("headrace-test-")).value()) {}
+
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = directory_.path() + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  Outcome Headrace(std::vector<std::string> arguments) {
+    const std::string log = directory_.path() + "/output";
+    const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ProcessOptions options;
+    options.argv = std::move(arguments);
+    options.argv.insert(options.argv.begin(), HEADRACE_BIN_DIR "/headrace");
+    options.environment = {{"TMPDIR", directory_.path()}};
+    options.stdout_fd = options.stderr_fd = fd;
+    Result<Process> process = Process::Start(options);
+    close(fd);
+    EXPECT_TRUE(process.ok()) << process.status().ToString();
+    Outcome outcome;
+    if (process.ok()) outcome.status = process->Wait(60000).value_or(-1);
+    std::stringstream text;
+    text << std::ifstream(log).rdbuf();
+    outcome.output = text.str();
+    return outcome;
+  }
+
+  std::string RangeInput(const std::string& pipeline) {
+    return Write("input.yaml",
+                 "apiVersion: headrace.dev/v1alpha1\nkind: DistributedInput\nmetadata: {name: numbers}\n"
+                 "spec:\n  source: {range: {stop: 9}}\n  pipeline:\n" +
+                     pipeline);
+  }
+
+  ScratchDirectory directory_;
+};
+
+// range(4).batch(4) over two replicas is [0 1], [2 3].
+std::string Case(const std::string& name, const std::string& second_piece) {
+  return R"({"name": ")" + name +
+         R"(", "api": "distribute_dataset", "source": {"kind": "range", "count": 4}, "transforms":
+    [{"op": "batch", "size": 4, "drop_remainder": false}], "workers": 1, "replicas_per_worker": 2, "policy": "DATA",
+    "rebatch": "PerBatch", "expect": {"steps": [[[[0,1],)" +
+         second_piece + R"(]]], "global_steps": 1, "policy_applied": "DATA"}})";
+}
+
+std::string OneLine(std::string text) {
+  for (char& c : text) c = c == '\n' ? ' ' : c;
+  return text + "\n";
+}
+
+TEST_F(CommandTest, VerifyPassesARightCase) {
+  const Outcome outcome = Headrace({"verify", Write("cases.jsonl", OneLine(Case("right", "[2,3]")))});
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, EndsWith("1 passed, 0 failed\n"));
+}
+
+TEST_F(CommandTest, VerifyFailsAWrongCase) {
+  const std::string cases = OneLine(Case("right", "[2,3]")) + OneLine(Case("wrong", "[2,4]"));
+  const Outcome outcome = Headrace({"verify", Write("cases.jsonl", cases), "--jobs", "2"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("FAIL wrong: worker 0, step 0: expected [[0,1],[2,4]], got [[0,1],[2,3]]\n"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("FAIL right")));
+  EXPECT_THAT(outcome.output, EndsWith("1 passed, 1 failed\n"));
+}
+
+TEST_F(CommandTest, VerifyFilters) {
+  const std::string path = Write("cases.jsonl", OneLine(Case("right", "[2,3]")) + OneLine(Case("wrong", "[2,4]")));
+  EXPECT_EQ(Headrace({"verify", path, "--filter", "^ri"}).status, 0);
+  EXPECT_NE(Headrace({"verify", path, "--filter", "nothing"}).status, 0);  // no case is no success
+  EXPECT_THAT(Headrace({"verify", path, "--filter", "("}).output, HasSubstr("not a regular expression"));
+}
+
+// The guide's own lines for range(9).batch(4) over two replicas.
+TEST_F(CommandTest, RunPrintsWhatEachReplicaGets) {
+  const Outcome outcome = Headrace({"run", "-f", RangeInput("  - batch: {size: 4}\n"), "--replicas", "2"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("step 0  ([0 1], [2 3])\nstep 1  ([4 5], [6 7])\nstep 2  ([8], [])\n"
+                                        "epoch 0 ended after 3 steps, 9 records\n"));
+}
+
+TEST_F(CommandTest, RunStopsAfterTheStepsAskedFor) {
+  const std::string input = RangeInput("  - repeat: {count: -1}\n  - batch: {size: 4}\n");
+  const Outcome outcome = Headrace({"run", "-f", input, "--steps", "2", "--epochs", "2"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("step 0  [0 1 2 3]\nstep 1  [4 5 6 7]\nepoch 0 stopped after 2 steps"));
+  EXPECT_THAT(outcome.output, HasSubstr("step 0  [0 1 2 3]\nstep 1  [4 5 6 7]\nepoch 1 stopped after 2 steps"));
+}
+
+TEST_F(CommandTest, RunGivesTheStatusOfTheFirstTrainerThatFails) {
+  const std::string input = RangeInput("  - batch: {size: 4}\n");
+  const Outcome outcome =
+      Headrace({"run", "-f", input, "--workers", "2", "--", "sh", "-c",
+                "echo dir ${HEADRACE_DIR##*/} rank $RANK of $WORLD_SIZE; test $RANK = 0 && exec sleep 1000; exit 7"});
+  EXPECT_EQ(outcome.status, 7) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("[worker 0] dir worker-0 rank 0 of 2\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("[worker 1] dir worker-1 rank 1 of 2\n"));
+}
+
+TEST_F(CommandTest, TheLoadersErrorReachesTheUser) {
+  const std::string input =
+      Write("input.yaml",
+            "apiVersion: headrace.dev/v1alpha1\nkind: DistributedInput\nmetadata: {name: n}\n"
+            "spec:\n  source: {files: {paths: [\"missing-*\"]}}\n"
+            "  features: [{name: x, dtype: int64, shape: []}]\n  pipeline: [{batch: {size: 4}}]\n");
+  const Outcome outcome = Headrace({"run", "-f", input});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("spec.source.files.paths[0]"));
+  EXPECT_THAT(outcome.output, HasSubstr("missing-*"));
+}
+
+TEST_F(CommandTest, ExplainAsJson) {
+  const Outcome outcome = Headrace({"explain", "-f", RangeInput("  - batch: {size: 4}\n"), "-o", "json"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("\"globalBatchSize\": 4"));
+}
+
+TEST_F(CommandTest, TyposAreNamed) {
+  EXPECT_EQ(Headrace({"verfy"}).status, 2);
+  EXPECT_THAT(Headrace({"verfy"}).output, HasSubstr("did you mean `headrace verify`?"));
+  EXPECT_THAT(Headrace({"run", "--wokrers", "2"}).output, HasSubstr("did you mean --workers?"));
+  EXPECT_THAT(Headrace({"--help"}).output, HasSubstr("headrace run -f examples/digits/input.yaml --workers 2"));
+}
+
+}  // namespace
+}  // namespace headrace::cli
