@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "common/spec/nearest_name.h"
+#include "common/base/words.h"
 
 namespace headrace::cli {
 namespace {

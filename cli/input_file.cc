@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/yaml.h"
+#include "common/base/words.h"
 #include "common/spec/names.h"
-#include "common/spec/nearest_name.h"
 
 namespace headrace::cli {
 namespace {

@@ -8,8 +8,8 @@
 //                     {"version":1,"error":"NotFound: spec.source.files.paths[0]: ..."}
 //
 // Both sides then keep the connection open; its hang-up is how each learns that the other has gone. A replica has one
-// client at a time: a second one is refused, with a Conflict, while the first is connected; it asks again, since a killed
-// client may count as connected for a moment.
+// client at a time: a second one is refused, with a Conflict, while the first is connected; it asks again, since a
+// killed client may count as connected for a moment.
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/spec/nearest_name.h"
+#include "common/base/words.h"
 
 namespace headrace {
 namespace {
@@ -20,15 +20,6 @@ std::string Shown(const nlohmann::json& value) {
 }
 
 }  // namespace
-
-std::string QuotedList(const std::vector<std::string_view>& words) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 == words.size() ? " or " : ", ";
-    text += '"' + std::string(words[i]) + '"';
-  }
-  return text;
-}
 
 ObjectReader::ObjectReader(const nlohmann::json& object, std::string path, std::vector<FieldError>* errors)
     : object_(object.is_object() ? object : EmptyObject()), path_(std::move(path)), errors_(errors) {

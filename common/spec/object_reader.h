@@ -57,7 +57,4 @@ class ObjectReader {
   std::vector<std::string> known_;
 };
 
-// "a", "b" or "c"
-std::string QuotedList(const std::vector<std::string_view>& words);
-
 }  // namespace headrace

@@ -1,4 +1,4 @@
-#include "common/spec/nearest_name.h"
+#include "common/base/words.h"
 
 #include <algorithm>
 #include <cctype>
@@ -6,6 +6,9 @@
 namespace headrace {
 namespace {
 
+char Lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+// Levenshtein's, ignoring case.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -13,7 +16,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
     size_t diagonal = row[0];
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const bool same = std::tolower(a[i - 1]) == std::tolower(b[j - 1]);
+      const bool same = Lower(a[i - 1]) == Lower(b[j - 1]);
       const size_t best = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (same ? 0 : 1)});
       diagonal = row[j];
       row[j] = best;
@@ -32,6 +35,15 @@ std::string NearestName(std::string_view word, const std::vector<std::string_vie
     if (distance < best_distance) best = choice, best_distance = distance;
   }
   return std::string(best);
+}
+
+std::string QuotedList(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? " or " : ", ";
+    text += '"' + std::string(words[i]) + '"';
+  }
+  return text;
 }
 
 }  // namespace headrace
