@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "common/spec/object_reader.h"
+#include "common/base/words.h"
 
 namespace headrace::cli {
 namespace {

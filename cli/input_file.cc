@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/yaml.h"
+#include "common/base/words.h"
 #include "common/spec/names.h"
-#include "common/spec/object_reader.h"
 
 namespace headrace::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "common/spec/object_reader.h"
+#include "common/base/words.h"
 
 namespace headrace::cli {
 namespace {

@@ -1,3 +1,4 @@
+headrace_test(common/base/words DEPS headrace::common_base)
 headrace_test(common/spec/input_spec DEPS headrace::common_spec)
 headrace_test(common/spec/plan DEPS headrace::common_spec)
 headrace_test(common/ring/handshake DEPS headrace::common_ring)

@@ -57,9 +57,4 @@ class ObjectReader {
   std::vector<std::string> known_;
 };
 
-// The entry of `choices` that a typo of `word` most likely meant, or "" if none is near.
-std::string NearestName(std::string_view word, const std::vector<std::string_view>& choices);
-// "a", "b" or "c"
-std::string QuotedList(const std::vector<std::string_view>& words);
-
 }  // namespace headrace

@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "common/base/words.h"
 #include "common/spec/object_reader.h"
 
 namespace headrace {

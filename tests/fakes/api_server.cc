@@ -85,6 +85,14 @@ FakeApiServer::~FakeApiServer() {
 
 std::string FakeApiServer::url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
+void FakeApiServer::DropConnections() {
+  const std::lock_guard lock(mutex_);
+  for (const int socket : sockets_) {
+    ResetOnClose(socket);
+    ::shutdown(socket, SHUT_RDWR);
+  }
+}
+
 std::string FakeApiServer::last_header(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   return HeaderOf(last_head_, name);

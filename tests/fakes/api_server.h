@@ -35,6 +35,8 @@ class FakeApiServer {
 
   std::string url() const;
   void NextFault(Fault fault) { fault_ = fault; }
+  // Resets every open connection, as a server that is restarted.
+  void DropConnections();
   // A header of the latest request; empty if it had none.
   std::string last_header(const std::string& name) const;
   int connections() const { return connections_; }

@@ -14,7 +14,7 @@ ALLOWED = {
     RING: [BASE, SPEC],
     "client": [BASE, SPEC, RING, "client/include/headrace"],
     "client/include/headrace": [],
-    "client/python": [BASE, SPEC, RING, "client", "client/include/headrace"],
+    "client/python/src": ["client/include/headrace"],
     "sidecar/core": [BASE],
     "sidecar/device": [BASE, SPEC],
     "sidecar/decode": [BASE, SPEC, "sidecar/core"],
@@ -44,7 +44,7 @@ THIRD_PARTY = {
     "zlib.h": ["sidecar/source", "cli"],
     "cuda": ["sidecar/device"],
     "nccl": ["sidecar/device"],
-    "nanobind/": ["client/python"],
+    "nanobind/": ["client/python/src"],
 }
 # ... and these may not be in a header, except in one that only files of its own folder include.
 ONLY_IN_CC = ("boost/", "cpprest/", "pplx/", "prometheus/", "openssl/", "yaml-cpp/", "nlohmann/json.hpp", "nanobind/")

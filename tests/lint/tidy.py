@@ -36,16 +36,8 @@ def check(tree):
         return problems
 
     sources = [f for f in tree.having(".cc") if f in commands and f.startswith(lint.SOURCE_FOLDERS)]
-    done = 0
-    problems = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for found in pool.map(run, sources):
-            done += 1
-            if sys.stderr.isatty():
-                print(f"\rclang-tidy {done}/{len(sources)}", end="", file=sys.stderr)
-            problems += found
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
+        problems = [problem for found in pool.map(run, sources) for problem in found]
     # A header's problem shows in each file that includes it.
     return sorted(set(problems))
 
