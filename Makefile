@@ -19,12 +19,8 @@ build: setup ## release binaries in build/release/bin
 	@[ -e build/release/build.ninja ] || cmake --preset release
 	@cmake --build --preset release -j $(JOBS) --target $(TARGETS) $$(grep -qs 'build headrace_nccl:' build/release/build.ninja && echo headrace_nccl)
 
-wheel: setup dist/wheel.stamp ## the Python package, dist/headrace-*.whl
-
-dist/wheel.stamp: $(shell git ls-files client common cmake CMakeLists.txt)
-	@echo "building the Python package ..."
-	@client/python/build_wheel.sh
-	@touch $@
+wheel: build ## the Python package, dist/headrace-*.whl
+	@cmake --build --preset release -j $(JOBS) --target wheel
 
 image-context: build wheel ## what the Dockerfiles of images/ copy, in build/images
 	@images/build.sh context
