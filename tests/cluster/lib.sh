@@ -53,6 +53,9 @@ cgroup_dirs() {
         sed 's/[^ ]\+/+&/g' "$root/cgroup.controllers" > "$root/$(dirname "$group")/cgroup.subtree_control" 2>/dev/null || true
         sed 's/[^ ]\+/+&/g' "$root/cgroup.controllers" > "$root/$group/cgroup.subtree_control" 2>/dev/null || true
       fi
+      # A group counts as one task by default: on a busy machine the whole cluster would get as much as one compiler.
+      [ ! -e "$root/$group/cpu.shares" ] || echo 10240 > "$root/$group/cpu.shares"
+      [ ! -e "$root/$group/cpu.weight" ] || echo 1000 > "$root/$group/cpu.weight"
     done
     echo "$root/$group"
   done
@@ -82,18 +85,21 @@ start() {
     exec setsid "$@"
   ) >"$RUN/log/$name.log" 2>&1 </dev/null &
   echo $! > "$RUN/$name.pid"
+  disown  # its end is not this shell's to report
 }
 
 alive() { kill -0 "$(cat "$RUN/$1.pid" 2>/dev/null)" 2>/dev/null; }
 
 # wait_until SECONDS WHAT DAEMON COMMAND...: polls until COMMAND succeeds; fails at once with the log when DAEMON has died.
+# The pause lets a machine with few cores do something else than polling: kubectl takes a tenth of a second of them.
 wait_until() {
   local deadline=$((SECONDS + $1)) what=$2 daemon=$3; shift 3
   until "$@" >/dev/null 2>&1; do
     if ! alive "$daemon"; then tail -n 20 "$RUN/log/$daemon.log" >&2; die "$daemon ended before $what; its log: $RUN/log/$daemon.log"; fi
     if [ $SECONDS -ge $deadline ]; then tail -n 20 "$RUN/log/$daemon.log" >&2; die "waited in vain for $what; log: $RUN/log/$daemon.log"; fi
-    sleep 0.1
+    sleep 0.4
   done
 }
 
+is_open() { in_ctl bash -c "exec 3<>/dev/tcp/$1/$2"; }
 in_ctl() { nsenter --net=/run/netns/$NS-ctl "$@"; }

@@ -69,7 +69,8 @@ start_control_plane() {
     --service-cluster-ip-range=10.96.0.0/16 --authorization-mode=Node,RBAC --allow-privileged --enable-aggregator-routing \
     --kubelet-preferred-address-types=InternalIP --kubelet-client-certificate=pki/admin.crt --kubelet-client-key=pki/admin.key \
     --kubelet-certificate-authority=pki/ca.crt
-  wait_until 60 "the API server" apiserver in_ctl kubectl --kubeconfig admin.kubeconfig get --raw /readyz
+  wait_until 180 "the API server's port" apiserver is_open 10.90.0.1 6443
+  wait_until 180 "the API server" apiserver in_ctl kubectl --kubeconfig admin.kubeconfig get --raw /readyz
   printf '.:53 {\n bind 10.90.0.1\n kubernetes cluster.local in-addr.arpa {\n  kubeconfig %s\n  pods insecure\n  ttl 5\n }\n cache 5\n}\n' "$RUN/admin.kubeconfig" > Corefile
   start coredns nsenter --net=/run/netns/$NS-ctl coredns -conf Corefile
   start kcm nsenter --net=/run/netns/$NS-ctl kube-controller-manager --kubeconfig=kcm.kubeconfig --authentication-kubeconfig=kcm.kubeconfig \
@@ -153,7 +154,7 @@ start_node() {
   # In a mount namespace of its own, which takes every mount with it when the node ends; fixed paths become private.
   start containerd$i nsenter --net=/run/netns/$NS-n$i unshare -m sh -c \
     "mkdir -p /run/containerd /var/lib/cni && mount -t tmpfs none /run/containerd && mount -t tmpfs none /var/lib/cni && exec containerd -c $d/containerd.toml"
-  wait_until 30 "containerd of n$i" containerd$i ctr -a "$d/containerd.sock" version
+  wait_until 60 "containerd of n$i" containerd$i test -S "$d/containerd.sock"
   for archive in "$IMAGES"/*.tar; do
     ctr -a "$d/containerd.sock" -n k8s.io images import --local "$archive" >> log/import$i.log 2>&1 || { tail -n 5 log/import$i.log >&2; die "cannot import $archive"; }
   done
@@ -172,8 +173,8 @@ start_control_plane
 for part in "${parts[@]}"; do wait "$part"; done
 say "waiting for the nodes"
 for i in $(seq "$NODES"); do
-  wait_until 60 "node n$i" kubelet$i in_ctl kubectl --kubeconfig admin.kubeconfig wait --for=condition=Ready --timeout=5s node/n$i
+  wait_until 120 "node n$i" kubelet$i in_ctl kubectl --kubeconfig admin.kubeconfig wait --for=condition=Ready --timeout=20s node/n$i
 done
-wait_until 30 "the default service account" kcm in_ctl kubectl --kubeconfig admin.kubeconfig get serviceaccount default
+wait_until 60 "the default service account" kcm in_ctl kubectl --kubeconfig admin.kubeconfig get serviceaccount default
 ms=$(( ($(date +%s%N) - began) / 1000000 ))
 say "up after $((ms / 1000)).$((ms % 1000 / 100)) s: tests/cluster/run.sh kubectl get nodes"
