@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "common/ring/layout.h"
 
@@ -112,16 +112,70 @@ json Shards(const Plan& plan, const std::vector<std::string>& files, int64_t wor
   return shards;
 }
 
-// Steps an epoch of one worker, where they follow from the spec alone.
-json StepsPerEpoch(const Plan& plan, int64_t workers, int64_t replicas_per_worker) {
-  const int64_t batches = Cardinality(plan.spec);
+// The number of records, by the lengths in their frames; nothing if the file is compressed or broken, or is too large
+// to be walked through for an answer at once.
+std::optional<int64_t> CountRecords(const std::string& path) {
+  constexpr int64_t kLargest = 64 << 20;
+  constexpr int64_t kFrame = 16;  // length, its CRC, the data's CRC
+  std::error_code error;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
+  std::ifstream file(path, std::ios::binary);
+  if (error || !file || size > kLargest) return std::nullopt;
+  int64_t records = 0;
+  int64_t offset = 0;
+  while (offset < size) {
+    uint64_t length = 0;
+    file.seekg(offset);
+    file.read(reinterpret_cast<char*>(&length), sizeof length);
+    if (!file || length > static_cast<uint64_t>(size) || offset + kFrame + static_cast<int64_t>(length) > size) {
+      return std::nullopt;
+    }
+    offset += kFrame + static_cast<int64_t>(length);
+    ++records;
+  }
+  return records;
+}
+
+// The batches that the pipeline makes of so many records.
+int64_t BatchesOf(InputSpec spec, int64_t records) {
+  RangeSource range;
+  range.stop = records;
+  spec.source = range;
+  std::erase_if(spec.pipeline, [](const Transformation& t) { return std::holds_alternative<Interleave>(t); });
+  return Cardinality(spec);
+}
+
+// The batches that worker `w` makes in an epoch, or a kUnknown/kInfiniteCardinality.
+int64_t WorkerBatches(const Plan& plan, const std::vector<std::string>& files, int64_t workers, int64_t w) {
+  const int64_t cardinality = Cardinality(plan.spec);
+  const auto* source = std::get_if<FilesSource>(&plan.spec.source);
+  if (source == nullptr || cardinality == kInfiniteCardinality) return cardinality;
+  if (files.empty() || !source->pipeline.empty()) return kUnknownCardinality;
+  const bool deal = plan.effective_policy == AutoShardPolicy::kFile;
+  int64_t records = 0;
+  for (size_t f = deal ? static_cast<size_t>(w) : 0; f < files.size(); f += deal ? static_cast<size_t>(workers) : 1) {
+    const std::optional<int64_t> count = CountRecords(files[f]);
+    if (!count) return kUnknownCardinality;
+    records += *count;
+  }
+  return BatchesOf(plan.spec, records);
+}
+
+// Steps in an epoch, until the last worker has ended, where they follow from the spec and the files' lengths.
+json StepsPerEpoch(const Plan& plan, const std::vector<std::string>& files, int64_t workers,
+                   int64_t replicas_per_worker) {
   const int64_t replicas = workers * replicas_per_worker;
-  if (batches == kInfiniteCardinality) return "endless";
-  if (batches < 0 || plan.effective_policy == AutoShardPolicy::kHint) return json();
-  if (replicas == 1 || plan.effective_policy == AutoShardPolicy::kData) return batches;
-  // Each worker keeps all N pieces of each batch and hands out R a step.
-  if (plan.spec.distribution.rebatch == Rebatch::kPerBatch) return batches * workers;
-  return json();
+  const bool cut_on_its_own = plan.spec.distribution.rebatch == Rebatch::kPerBatch;
+  if (plan.effective_policy == AutoShardPolicy::kHint) return json();
+  int64_t most = 0;
+  for (int64_t w = 0; w < workers; ++w) {
+    const int64_t batches = WorkerBatches(plan, files, workers, w);
+    if (batches == kInfiniteCardinality) return "endless";
+    if (batches < 0 || (replicas > 1 && !cut_on_its_own)) return json();
+    // Under Data a worker keeps R of a batch's N pieces, else all N; it hands out R in a step.
+    most = std::max(most, plan.effective_policy == AutoShardPolicy::kData ? batches : batches * workers);
+  }
+  return most;
 }
 
 // Memory of the rings of one worker; null if the size of a batch is not known.
@@ -144,96 +198,6 @@ json Memory(const Plan& plan, int64_t rows, int64_t workers, int64_t replicas_pe
           {"bytesPerWorker", slot * (steps + kSlotsBeyondPrefetch) * replicas_per_worker}};
 }
 
-std::string Bytes(int64_t bytes) {
-  char text[64];
-  if (bytes < 1024) {
-    std::snprintf(text, sizeof text, "%" PRId64 " bytes", bytes);
-  } else if (bytes < (1 << 20)) {
-    std::snprintf(text, sizeof text, "%.1f KiB", static_cast<double>(bytes) / 1024);
-  } else if (bytes < (1 << 30)) {
-    std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-  } else {
-    std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / (1 << 30));
-  }
-  return text;
-}
-
-std::string Text(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
-std::string Plural(const json& count, const std::string& noun) {
-  return count.dump() + " " + noun + (count == 1 ? "" : "s");
-}
-
-// "batch(size 64, dropRemainder false)"
-std::string PipelineText(const json& pipeline) {
-  std::string text;
-  for (const json& step : pipeline) {
-    for (const auto& [name, options] : step.items()) {
-      text += (text.empty() ? "" : " -> ") + name + "(";
-      std::string separator;
-      for (const auto& [option, value] : options.items()) {
-        text += separator + option + " " + Text(value);
-        separator = ", ";
-      }
-      text += ")";
-    }
-  }
-  return text.empty() ? "nothing: elements as they are read" : text;
-}
-
-std::string SourceText(const json& source) {
-  if (source["kind"] == "range") {
-    return "range from " + source["start"].dump() +
-           (source["stop"].is_null() ? ", endless" : " to before " + source["stop"].dump()) +
-           (source["step"] == 1 ? "" : ", by " + source["step"].dump());
-  }
-  if (source["kind"] == "tensors") return Plural(source["rows"], "inline row");
-  std::string patterns;
-  for (const json& path : source["paths"]) patterns += (patterns.empty() ? "" : ", ") + Text(path);
-  return Plural(source["files"], "TFRecord file") + ", " + Bytes(source["bytes"].get<int64_t>()) + ": " + patterns;
-}
-
-std::string RebatchText(const json& explanation) {
-  if (explanation["pieces"].is_null()) return "no batch to cut";
-  if (explanation["pieces"].size() == 1) return "nothing is cut: there is one replica";
-  std::string rows;
-  for (const json& piece : explanation["pieces"]) rows += (rows.empty() ? "" : " + ") + piece.dump();
-  const std::string pieces =
-      explanation["pieces"].size() > 16 ? Plural(explanation["pieces"].size(), "piece") : rows + " rows";
-  return Text(explanation["rebatch"]) +
-         (explanation["rebatch"] == "PerBatch" ? ": each batch is cut on its own; a full one of "
-                                               : ": the joined stream of batches is cut; of each ") +
-         explanation["globalBatchSize"].dump() + " gives " + pieces;
-}
-
-// A label of fixed width before the first of some lines.
-class Lines {
- public:
-  void Add(const std::string& label, const std::string& text) {
-    text_ += label + std::string(kWidth - std::min(kWidth, label.size()), ' ') + text + "\n";
-  }
-  std::string Take() { return std::move(text_); }
-
- private:
-  static constexpr size_t kWidth = 10;
-  std::string text_;
-};
-
-void AddShards(const json& explanation, Lines* lines) {
-  constexpr size_t kMostNames = 6;
-  if (explanation["shards"].is_null()) return;
-  std::string label = "shards";
-  for (const json& shard : explanation["shards"]) {
-    const json& files = shard["files"];
-    std::string names;
-    for (size_t i = 0; i < files.size() && i < kMostNames; ++i) names += (i > 0 ? ", " : "") + Text(files[i]);
-    if (files.size() > kMostNames) names += ", ...";
-    lines->Add(label, "worker " + shard["worker"].dump() + ": " + Plural(files.size(), "file") +
-                          (names.empty() ? "" : ": ") + names);
-    label.clear();
-  }
-}
-
 }  // namespace
 
 Result<json> Explain(const LocalInput& input, int64_t workers, int64_t replicas_per_worker) {
@@ -249,7 +213,8 @@ Result<json> Explain(const LocalInput& input, int64_t workers, int64_t replicas_
   if (plan.effective_policy == AutoShardPolicy::kFile && workers > 1 && files_source != nullptr &&
       files_source->pipeline.empty() && !files.empty() && static_cast<int64_t>(files.size()) < workers) {
     return InvalidArgument("spec.distribution.autoShardPolicy: File needs at least as many files as workers, and " +
-                           Plural(files.size(), "file") + " cannot be shared out among " + Plural(workers, "worker") +
+                           std::to_string(files.size()) + (files.size() == 1 ? " file" : " files") +
+                           " cannot be shared out among " + std::to_string(workers) + " workers" +
                            "; use more files, fewer workers, or autoShardPolicy: Data");
   }
   const json spec = ToJson(plan.spec);
@@ -272,39 +237,10 @@ Result<json> Explain(const LocalInput& input, int64_t workers, int64_t replicas_
               {"pieces", pieces},
               {"cardinality", Known(Cardinality(plan.spec))},
               {"shards", Shards(plan, files, workers)},
-              {"stepsPerEpoch", StepsPerEpoch(plan, workers, replicas_per_worker)},
+              {"stepsPerEpoch", StepsPerEpoch(plan, files, workers, replicas_per_worker)},
               {"elementSpec", element_spec},
               {"memory", Memory(plan, pieces.is_null() ? 0 : pieces[0].get<int64_t>(), workers, replicas_per_worker)},
               {"warnings", warnings}};
-}
-
-std::string PrintExplanation(const json& explanation) {
-  Lines lines;
-  lines.Add("input", Text(explanation["input"]) + ", plan " + Text(explanation["plan"]));
-  lines.Add("source", SourceText(explanation["source"]));
-  lines.Add("pipeline", PipelineText(explanation["pipeline"]));
-  lines.Add("run", Plural(explanation["workers"], "worker") + " with " +
-                       Plural(explanation["replicasPerWorker"], "replica") + " each");
-  const json& policy = explanation["policy"];
-  lines.Add("policy", Text(policy["effective"]) + " (" + Text(policy["why"]) + ")");
-  AddShards(explanation, &lines);
-  lines.Add("rebatch", RebatchText(explanation));
-  const json& steps = explanation["stepsPerEpoch"];
-  lines.Add("steps", steps.is_null()     ? "known once the data is read"
-                     : steps.is_string() ? Text(steps)
-                                         : Plural(steps, "step") + " in an epoch");
-  std::string label = "replica";
-  for (const json& component : explanation["elementSpec"]) {
-    lines.Add(label, Text(component["name"]) + ": " + Text(component["text"]));
-    label.clear();
-  }
-  const json& memory = explanation["memory"];
-  lines.Add("memory", memory.is_null() ? "known once the first batch is made"
-                                       : "about " + Bytes(memory["bytesPerWorker"].get<int64_t>()) +
-                                             " a worker: " + Plural(memory["prefetchSteps"], "step") + " ahead, " +
-                                             Bytes(memory["slotBytes"].get<int64_t>()) + " for each replica's batch");
-  for (const json& warning : explanation["warnings"]) lines.Add("warning", Text(warning));
-  return lines.Take();
 }
 
 }  // namespace headrace::cli

@@ -9,10 +9,10 @@
 
 namespace headrace::cli {
 
-// Looks at the files of the source, if there are any here, but starts nothing. Members: input, plan, source, pipeline,
-// policy {asked, effective, why}, rebatch, workers, replicasPerWorker, globalBatchSize, pieces, shards, stepsPerEpoch,
-// elementSpec, memory, warnings. Unknown numbers are null.
-// Errors: InvalidArgument where a run of this size would be refused.
+// Looks at the files of the source, if there are any here, but starts nothing and reads no record. Members: input,
+// plan, source, pipeline, policy {asked, effective, why}, rebatch, workers, replicasPerWorker, globalBatchSize, pieces,
+// shards, stepsPerEpoch, elementSpec, memory, warnings. Unknown numbers are null. Errors: InvalidArgument where a run
+// of this size would be refused.
 Result<nlohmann::json> Explain(const LocalInput& input, int64_t workers, int64_t replicas_per_worker);
 
 // The same for people, several lines.

@@ -366,7 +366,7 @@ headrace_status headrace_next_as_optional(headrace_iterator* iterator, int64_t t
 
 void headrace_batch_free(headrace_batch* batch) {
   if (batch == nullptr) return;
-  batch->connection->Release(batch->view.ticket);
+  batch->connection->Release(batch->view);
   delete batch;
 }
 

@@ -39,7 +39,7 @@ class Connection {
   // RingReader::Next, which also notices that the loader has gone and waits for it to come back. Errors: those of
   // RingReader::Next; Unavailable if the loader stays away; InvalidArgument if a newer iterator ended this epoch.
   Result<ring::RingReader::Outcome> Next(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view);
-  void Release(uint64_t ticket) { reader_->Release(ticket); }
+  void Release(const ring::SlotView& view) { reader_->Release(view); }
 
  private:
   Connection(const ConnectPolicy& policy, int replica);

@@ -14,7 +14,7 @@ StepIterator::StepIterator(std::vector<std::shared_ptr<Connection>> connections)
 StepIterator::~StepIterator() { End(); }
 
 void StepIterator::End() {
-  for (size_t i = 0; i < arrived_.size(); ++i) connections_[i]->Release(arrived_[i].ticket);
+  for (size_t i = 0; i < arrived_.size(); ++i) connections_[i]->Release(arrived_[i]);
   arrived_.clear();
   ended_ = true;
 }

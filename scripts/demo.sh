@@ -38,7 +38,7 @@ explain_failure() {
   printf '\nWhat the cluster says:\n'
   kubectl get pods,distributedinputs -A -o wide || true
   kubectl describe pods -l headrace.dev/input=digits | tail -n 40 || true
-  kubectl logs -n headrace-system -l app.kubernetes.io/name=headrace --tail=40 || true
+  kubectl logs -n headrace-system -l app.kubernetes.io/name=headrace-operator --tail=40 || true
 }
 
 # Sorted lists of "running" and "terminated" say that each trainer has a log to follow.

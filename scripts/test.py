@@ -100,7 +100,7 @@ def e2e():
     run("make", "-s", "cluster-build", "images")
     report = REPORTS / "e2e.xml"
     report.unlink(missing_ok=True)
-    run(sys.executable, "-m", "pytest", "tests/e2e", f"--junitxml={report}", "--color=no", check=False)
+    run(sys.executable, "-m", "pytest", "tests/helm", "tests/e2e", f"--junitxml={report}", "--color=no", check=False)
     return junit_counts(report)
 
 

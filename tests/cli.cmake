@@ -16,3 +16,15 @@ add_dependencies(cli_command_test headrace headrace-loader)
 add_test(NAME conformance COMMAND headrace verify ${CMAKE_SOURCE_DIR}/tests/conformance/cases.jsonl
          --filter "^(?!fn-|error-from-function|seed-from-function|seed-values-from-function)")
 set_tests_properties(conformance PROPERTIES LABELS conformance TIMEOUT 600)
+
+find_program(PYTHON3 NAMES python3 HINTS /usr/bin NO_DEFAULT_PATH)  # Debian's, which has numpy and yaml
+find_program(PYTHON3 NAMES python3 REQUIRED)
+add_test(NAME examples/digits COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/examples/digits_test.py)
+set_tests_properties(examples/digits PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+if(TARGET headrace_python_native)
+  # The README's local training: two workers with two replicas each; fails below the accuracy it asks for.
+  add_test(NAME examples/digits_train
+    COMMAND headrace run -f ${CMAKE_SOURCE_DIR}/examples/digits/input.yaml --workers 2 -- ${PYTHON3}
+            ${CMAKE_SOURCE_DIR}/examples/digits/train.py)
+  set_tests_properties(examples/digits_train PROPERTIES LABELS unit TIMEOUT 120)
+endif()

@@ -5,6 +5,10 @@ foreach(name work_queue controller informer client events leader webhook_certifi
   headrace_test(operator/kube/${name} DEPS operator_fakes headrace::operator_kube LABELS "unit;tsan")
 endforeach()
 
+foreach(name config probe watches)
+  headrace_test(operator/${name} DEPS operator_fakes headrace::operator_lib)
+endforeach()
+
 # Not under TSan: the HTTP library is not instrumented and reports races of its own.
 headrace_test(operator/kube/transport DEPS operator_fakes headrace::operator_kube)
 

@@ -107,7 +107,20 @@ class Session : public std::enable_shared_from_this<Session<Stream, Server>> {
   }
 
   // One deadline for the whole next operation, however slowly its bytes drip in.
-  void Arm() { beast::get_lowest_layer(stream_).expires_after(std::chrono::milliseconds(server_.options.timeout_ms)); }
+  void Arm() { Arm(server_.options.timeout_ms); }
+  void Arm(int timeout_ms) { beast::get_lowest_layer(stream_).expires_after(std::chrono::milliseconds(timeout_ms)); }
+
+  // Waits for the first bytes of the connection's next request.
+  void Idle() {
+    const HttpServerOptions& options = server_.options;
+    if (buffer_.size() > 0 || options.idle_timeout_ms <= options.timeout_ms) return Read();
+    Arm(options.idle_timeout_ms);
+    stream_.async_read_some(buffer_.prepare(4096), [self = this->shared_from_this()](error_code error, size_t n) {
+      if (error) return self->Close();
+      self->buffer_.commit(n);
+      self->Read();
+    });
+  }
 
   void Read() {
     parser_.emplace();
@@ -139,7 +152,7 @@ class Session : public std::enable_shared_from_this<Session<Stream, Server>> {
     Arm();
     http::async_write(stream_, response_, [self = this->shared_from_this()](error_code error, size_t) {
       if (error || !self->response_.keep_alive()) return self->Close();
-      self->Read();
+      self->Idle();
     });
   }
 

@@ -40,7 +40,10 @@ struct HttpServerOptions {
   int threads = 1;
   int max_connections = 256;
   uint64_t max_body_bytes = 4 << 20;
-  int timeout_ms = 10000;  // for each handshake, request read, response write and idle wait
+  int timeout_ms = 10000;  // for each handshake, request read and response write
+  // Between the requests of a connection; 0: timeout_ms. Longer than what clients that keep connections keep them, so
+  // that it is they who close.
+  int idle_timeout_ms = 0;
   // Null: plain HTTP. Asked at each new connection, so a rotated certificate serves without a restart.
   // Called on server threads.
   std::function<std::shared_ptr<const TlsKeyPair>()> tls = {};

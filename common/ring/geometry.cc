@@ -6,7 +6,8 @@
 namespace headrace::ring {
 namespace {
 
-constexpr uint64_t kMinSlots = 2;  // of n and n-1, one descriptor is always whole, whenever the loader is killed
+constexpr uint64_t kMinSlots =
+    2;  // batch n - 1's descriptor is whole while n's is written, whenever the loader is killed
 constexpr uint64_t kMaxSlots = 1u << 16;
 constexpr uint64_t kMaxSlotBytes = 1ull << 40;
 
@@ -35,7 +36,7 @@ Result<Geometry> MakeGeometry(uint64_t slot_count, uint64_t slot_bytes, uint32_t
   geometry.slot_count = slot_count;
   geometry.slot_stride = RoundUp(slot_bytes == 0 ? 1 : slot_bytes, kPageBytes);
   geometry.component_count = component_count;
-  geometry.descriptor_offset = kPageBytes;
+  geometry.descriptor_offset = kPageBytes + RoundUp(slot_count * sizeof(uint32_t), 64);
   geometry.descriptor_stride = RoundUp(sizeof(SlotDescriptor) + component_count * sizeof(ComponentExtent), 64);
   geometry.data_offset = RoundUp(geometry.descriptor_offset + slot_count * geometry.descriptor_stride, kPageBytes);
   geometry.file_bytes = geometry.data_offset + slot_count * geometry.slot_stride;

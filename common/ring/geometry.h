@@ -19,13 +19,18 @@ struct Geometry {
   uint64_t file_bytes = 0;
   uint32_t component_count = 0;
 
-  SlotDescriptor* descriptor(uint8_t* base, uint64_t ticket) const {
-    return reinterpret_cast<SlotDescriptor*>(base + descriptor_offset + ticket % slot_count * descriptor_stride);
+  // Of the batch with this number.
+  SlotDescriptor* descriptor(uint8_t* base, uint64_t batch) const {
+    return reinterpret_cast<SlotDescriptor*>(base + descriptor_offset + batch % slot_count * descriptor_stride);
   }
-  ComponentExtent* extents(uint8_t* base, uint64_t ticket) const {
-    return reinterpret_cast<ComponentExtent*>(descriptor(base, ticket) + 1);
+  ComponentExtent* extents(uint8_t* base, uint64_t batch) const {
+    return reinterpret_cast<ComponentExtent*>(descriptor(base, batch) + 1);
   }
-  uint8_t* slot(uint8_t* base, uint64_t ticket) const { return base + data_offset + ticket % slot_count * slot_stride; }
+  // The entry of free_slots for the slot that was given back as the `count`-th, from 0.
+  uint32_t* free_slot(uint8_t* base, uint64_t count) const {
+    return reinterpret_cast<uint32_t*>(base + kPageBytes) + count % slot_count;
+  }
+  uint8_t* slot(uint8_t* base, uint64_t index) const { return base + data_offset + index * slot_stride; }
   bool operator==(const Geometry&) const = default;
 };
 

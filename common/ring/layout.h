@@ -1,13 +1,20 @@
 // The bytes of a ring: the file of memory through which one loader hands batches to one replica.
 //
-//   page 0..   RingHeader                    counters on cache lines of their own
-//   ...        SlotDescriptor[slot_count]    each followed by its component_count ComponentExtents
-//   data       slot_count slots of slot_stride bytes, each aligned to pages; tensors aligned to 64 bytes
+//   page 0         RingHeader                        counters on cache lines of their own
+//   page 1..       uint32 free_slots[slot_count]     the slots that the client gave back, in that order
+//   ...            SlotDescriptor[slot_count]        each followed by its component_count ComponentExtents
+//   data           slot_count slots of slot_stride bytes, each aligned to pages; tensors aligned to 64 bytes
 //
-// Slot n % slot_count holds the n-th published batch. It belongs to the loader until `published` passes n and to the
-// trainer until `released` does. The loader alone writes `published`, the client alone writes `released` and
-// `iterations`; both are absolute 64-bit counters. A side that must wait sets its waiting flag, rechecks, and sleeps by
-// futex on the low 32 bits of the other side's counter; it is woken once a batch at the most, never once a record.
+// `published` and `released` are absolute 64-bit counters: of batches published, which the loader alone writes, and of
+// slots given back, which the client alone writes. Descriptor n % slot_count is that of batch n and says in which slot
+// it lies: slot n for n < slot_count, else the slot in entry (n - slot_count) % slot_count of free_slots. The slot
+// belongs to the loader until `published` passes n, and to the trainer until it is given back, in whatever order; so a
+// batch that is kept for long costs one slot and stops nothing. A side that must wait sets its waiting flag, rechecks,
+// and sleeps by futex on the low 32 bits of the other side's counter; it is woken once a batch at the most, never once
+// a record.
+//
+// A client that attaches finds out which batches its predecessor had not given back and gets them again, but for those
+// whose descriptor has been used anew since: their slots go back to the loader.
 //
 // Files outlive both processes (whole-pod restarts keep an emptyDir): magic, version, plan hash and geometry are
 // compared before anything else is believed.
@@ -52,7 +59,7 @@ struct SlotDescriptor {
   uint32_t flags;             // SlotFlags
   uint32_t inner_dims_count;  // how many of inner_dims are set
   uint64_t inner_dims[2];     // inner batch dimensions that vary, after several batch() calls: of dimension 1, then 2
-  uint64_t reserved;
+  uint64_t slot;              // where the batch lies; RingWriter::Publish sets it
 };
 static_assert(sizeof(SlotDescriptor) == 56);
 

@@ -9,7 +9,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "common/ring/futex.h"
@@ -17,22 +19,44 @@
 
 namespace headrace::ring {
 
+namespace {
+
+// Copies words that the loader may be writing at the same time, in order before whatever is read after.
+void CopyShared(void* to, const void* from, size_t bytes) {
+  auto* words = static_cast<uint64_t*>(to);
+  const auto* shared = static_cast<const uint64_t*>(from);
+  for (size_t i = 0; i < bytes / sizeof(uint64_t); ++i) words[i] = __atomic_load_n(shared + i, __ATOMIC_ACQUIRE);
+}
+
+}  // namespace
+
 struct RingReader::Impl {
+  // The batch in a slot: copied out of the ring when it is read, since its descriptor may be used anew while it is
+  // held.
+  struct Record {
+    uint64_t batch = 0;
+    bool held = false;  // by the trainer; written by whoever has the batch
+    SlotDescriptor descriptor{};
+    std::vector<ComponentExtent> extents;
+  };
+
   // Constant after Attach.
   uint8_t* base = nullptr;
   bool mapped = false;
   Geometry geometry;
 
+  std::vector<Record> records;  // by slot
+
   // Of the thread that calls Next.
-  uint64_t cursor = 0;          // the ticket that Next looks at next
-  uint64_t published_seen = 0;  // saves reading the loader's cache line while batches are ready
-  uint64_t epochs_over = 0;     // every epoch below this one is over
-  uint64_t held_since_ns = 0;   // when all slots were first found held; 0: they are not
+  std::deque<uint32_t> backlog;  // slots of batches that the client before us had not given back, oldest first
+  uint64_t cursor = 0;           // the batch that Next looks at after the backlog
+  uint64_t published_seen = 0;   // saves reading the loader's cache line while batches are ready
+  uint64_t epochs_over = 0;      // every epoch below this one is over
+  uint64_t held_since_ns = 0;    // when all slots were first found held; 0: they are not
 
   std::mutex mutex;
   std::condition_variable freed;
-  uint64_t released = 0;       // guarded by mutex; of header_->released, which we alone write
-  std::vector<bool> returned;  // guarded by mutex; by slot: released, but an older one is not
+  uint64_t released = 0;  // guarded by mutex; of header_->released, which we alone write
 
   ~Impl() {
     if (mapped) munmap(base, geometry.file_bytes);
@@ -47,73 +71,134 @@ struct RingReader::Impl {
     return ParseStatus(text);
   }
 
-  // True if a batch is ready at `cursor`. Errors: Corrupt.
-  Result<bool> Ready() {
-    if (cursor < published_seen) return true;
-    uint64_t published = header().published.load(std::memory_order_acquire);
-    if (published - cursor > geometry.slot_count) {
-      return Corrupt("ring header: published is " + std::to_string(published) + " where the reader is at " +
-                     std::to_string(cursor) + " of " + std::to_string(geometry.slot_count) + " slots");
-    }
-    published_seen = published;
-    return cursor < published;
-  }
+  // Finds the batches published and not given back, for the backlog. Errors: Corrupt.
+  Status TakeStock() {
+    const uint64_t slot_count = geometry.slot_count;
+    const uint64_t published = header().published.load(std::memory_order_acquire);
+    released = header().released.load(std::memory_order_relaxed);
+    cursor = published_seen = published;
+    records.resize(slot_count);
+    for (Record& record : records) record.extents.resize(geometry.component_count);
 
-  Status View(SlotView* view) {
-    const SlotDescriptor descriptor = *geometry.descriptor(base, cursor);
-    const ComponentExtent* extents = geometry.extents(base, cursor);
-    for (uint32_t i = 0; i < geometry.component_count; ++i) {
-      if (extents[i].offset > geometry.slot_stride || extents[i].bytes > geometry.slot_stride - extents[i].offset ||
-          extents[i].offset % kTensorAlign != 0) {
-        return Corrupt("ring: batch " + std::to_string(cursor) + ", component " + std::to_string(i) + ": " +
-                       std::to_string(extents[i].bytes) + " bytes at " + std::to_string(extents[i].offset) +
-                       " do not fit a slot of " + std::to_string(geometry.slot_stride));
+    // The loader's slots: given back, and not yet used for one of the batches published.
+    std::vector<bool> free(slot_count);
+    for (uint64_t batch = published; batch < released + slot_count; ++batch) {
+      const uint64_t slot = batch < slot_count ? batch : *geometry.free_slot(base, batch - slot_count);
+      if (slot >= slot_count || free[slot]) {
+        return Corrupt("ring: slot " + std::to_string(slot) + " of " + std::to_string(slot_count) +
+                       " was given back, which is not there or was so before");
       }
+      free[slot] = true;
     }
-    if (descriptor.inner_dims_count > 2) {
-      return Corrupt("ring: batch " + std::to_string(cursor) + ": inner_dims_count is " +
-                     std::to_string(descriptor.inner_dims_count) + ", want at most 2");
+    // The newest batch of each other slot, if its descriptor is still its own.
+    std::vector<bool> known(slot_count);
+    const uint64_t oldest = published > slot_count ? published - slot_count : 0;
+    for (uint64_t batch = published; batch-- > oldest;) {
+      Record copy;
+      copy.batch = batch;
+      copy.extents.resize(geometry.component_count);
+      CopyShared(&copy.descriptor, geometry.descriptor(base, batch), sizeof(SlotDescriptor));
+      CopyShared(copy.extents.data(), geometry.extents(base, batch), copy.extents.size() * sizeof(ComponentExtent));
+      // Batch + slot_count has the same descriptor: the loader may write it once all before are published and a slot is
+      // there for it.
+      const bool own = released <= batch || header().published.load(std::memory_order_acquire) < batch + slot_count;
+      const uint64_t slot = copy.descriptor.slot;
+      if (!own || slot >= slot_count || free[slot] || known[slot]) continue;
+      known[slot] = true;
+      records[slot] = std::move(copy);
+      backlog.push_front(static_cast<uint32_t>(slot));
     }
-    view->ticket = cursor;
-    view->epoch = descriptor.epoch;
-    view->step = descriptor.step;
-    view->rows = descriptor.rows;
-    view->flags = descriptor.flags;
-    view->inner_dims = {geometry.descriptor(base, cursor)->inner_dims, descriptor.inner_dims_count};
-    view->extents = {extents, geometry.component_count};
-    view->data = geometry.slot(base, cursor);
+    for (uint32_t slot = 0; slot < slot_count; ++slot) {
+      if (!free[slot] && !known[slot]) GiveBack(slot);
+    }
     return {};
   }
 
-  // Returns the slot at `cursor` unread.
-  void Skip() {
-    Return(cursor);
-    cursor += 1;
+  // The slot of the next batch, with its record filled in; nothing if none is ready. Errors: Corrupt.
+  Result<std::optional<uint32_t>> Front() {
+    if (!backlog.empty()) return std::optional<uint32_t>(backlog.front());
+    if (cursor == published_seen) {
+      const uint64_t published = header().published.load(std::memory_order_acquire);
+      if (published - cursor > geometry.slot_count) {
+        return Corrupt("ring header: published is " + std::to_string(published) + " where the reader is at " +
+                       std::to_string(cursor) + " of " + std::to_string(geometry.slot_count) + " slots");
+      }
+      published_seen = published;
+      if (cursor == published) return std::optional<uint32_t>();
+    }
+    const SlotDescriptor& descriptor = *geometry.descriptor(base, cursor);
+    const uint64_t slot = descriptor.slot;
+    if (slot >= geometry.slot_count || records[slot].held) {
+      return Corrupt("ring: batch " + std::to_string(cursor) + " lies in slot " + std::to_string(slot) + " of " +
+                     std::to_string(geometry.slot_count) + ", which is held or not there");
+    }
+    Record& record = records[slot];
+    record.batch = cursor;
+    record.descriptor = descriptor;
+    std::copy_n(geometry.extents(base, cursor), geometry.component_count, record.extents.begin());
+    return std::optional<uint32_t>(static_cast<uint32_t>(slot));
   }
 
-  void Return(uint64_t ticket) {
+  // Moves on behind Front's batch.
+  void Advance() {
+    if (backlog.empty()) {
+      cursor += 1;
+    } else {
+      backlog.pop_front();
+    }
+  }
+
+  void Skip(uint32_t slot) {
+    Advance();
+    GiveBack(slot);
+  }
+
+  Status View(uint32_t slot, SlotView* view) {
+    const Record& record = records[slot];
+    for (size_t i = 0; i < record.extents.size(); ++i) {
+      const ComponentExtent& extent = record.extents[i];
+      if (extent.offset > geometry.slot_stride || extent.bytes > geometry.slot_stride - extent.offset ||
+          extent.offset % kTensorAlign != 0) {
+        return Corrupt("ring: batch " + std::to_string(record.batch) + ", component " + std::to_string(i) + ": " +
+                       std::to_string(extent.bytes) + " bytes at " + std::to_string(extent.offset) +
+                       " do not fit a slot of " + std::to_string(geometry.slot_stride));
+      }
+    }
+    if (record.descriptor.inner_dims_count > 2) {
+      return Corrupt("ring: batch " + std::to_string(record.batch) + ": inner_dims_count is " +
+                     std::to_string(record.descriptor.inner_dims_count) + ", want at most 2");
+    }
+    view->batch = record.batch;
+    view->slot = slot;
+    view->epoch = record.descriptor.epoch;
+    view->step = record.descriptor.step;
+    view->rows = record.descriptor.rows;
+    view->flags = record.descriptor.flags;
+    view->inner_dims = {record.descriptor.inner_dims, record.descriptor.inner_dims_count};
+    view->extents = record.extents;
+    view->data = geometry.slot(base, slot);
+    return {};
+  }
+
+  void GiveBack(uint32_t slot) {
     {
       std::lock_guard lock(mutex);
-      if (ticket - released >= geometry.slot_count) return;
-      std::vector<bool>::reference mark = returned[ticket % geometry.slot_count];
-      if (mark) return;
-      mark = true;
-      if (ticket != released) return;
-      while (returned[released % geometry.slot_count]) {
-        returned[released % geometry.slot_count] = false;
-        released += 1;
-      }
+      *geometry.free_slot(base, released) = slot;
+      released += 1;
       header().released.store(released, std::memory_order_seq_cst);
     }
     freed.notify_all();
     WakeIfWaiting(header().loader_waiting, header().released);
   }
 
+  // Slots given to the trainer (or skipped) and not given back. REQUIRES: mutex is held.
+  bool AllHeld() const { return backlog.empty() && cursor - released >= geometry.slot_count; }
+
   // Whether every slot is held by the trainer, so that nothing can come. Waits for a release until `deadline_ns` or the
   // end of the grace period. Errors: Exhausted at the latter.
   Result<bool> WaitWhileAllHeld(uint64_t deadline_ns) {
     std::unique_lock lock(mutex);
-    if (cursor - released < geometry.slot_count) {
+    if (!AllHeld()) {
       held_since_ns = 0;
       return false;
     }
@@ -126,7 +211,7 @@ struct RingReader::Impl {
                        "look into them, or copy them), or raise spec.delivery.prefetchSteps");
     }
     uint64_t wait_ns = std::min(grace_end, deadline_ns) - std::min(now, deadline_ns);
-    freed.wait_for(lock, std::chrono::nanoseconds(wait_ns), [&] { return cursor - released < geometry.slot_count; });
+    freed.wait_for(lock, std::chrono::nanoseconds(wait_ns), [&] { return !AllHeld(); });
     return true;
   }
 };
@@ -161,11 +246,8 @@ Result<std::unique_ptr<RingReader>> RingReader::Attach(uint8_t* base, size_t byt
   Impl& impl = *reader->impl_;
   impl.base = base;
   impl.geometry = geometry;
-  impl.returned.resize(geometry.slot_count);
+  RETURN_IF_ERROR(impl.TakeStock());
   reader->header_ = &impl.header();
-  impl.released = reader->header_->released.load(std::memory_order_relaxed);
-  impl.cursor = impl.released;
-  impl.published_seen = impl.cursor;
   reader->header_->client_waiting.store(0, std::memory_order_relaxed);
   reader->header_->client_pid.store(static_cast<uint32_t>(getpid()), std::memory_order_relaxed);
   return reader;
@@ -178,10 +260,10 @@ uint64_t RingReader::StartIteration() {
   const uint64_t epoch = header_->iterations.load(std::memory_order_relaxed);
   header_->iterations.store(epoch + 1, std::memory_order_seq_cst);
   while (true) {
-    auto ready = impl_->Ready();
-    if (!ready.ok() || !*ready) break;  // Next reports the error
-    if (impl_->geometry.descriptor(impl_->base, impl_->cursor)->epoch >= epoch) break;
-    impl_->Skip();
+    auto slot = impl_->Front();
+    if (!slot.ok() || !*slot) break;  // Next reports the error
+    if (impl_->records[**slot].descriptor.epoch >= epoch) break;
+    impl_->Skip(**slot);
   }
   // Also where nothing was released: the loader may wait to publish a step of the old epoch.
   WakeIfWaiting(header_->loader_waiting, header_->released);
@@ -197,25 +279,26 @@ Result<RingReader::Outcome> RingReader::Next(uint64_t epoch, int timeout_ms, Slo
     }
     // Read before `published`: what was published before the failure is delivered first.
     const bool failed = header_->failed.load(std::memory_order_acquire) != 0;
-    ASSIGN_OR_RETURN(bool ready, impl.Ready());
-    if (ready) {
-      const SlotDescriptor* descriptor = impl.geometry.descriptor(impl.base, impl.cursor);
-      if (descriptor->epoch < epoch) {
-        impl.Skip();
+    ASSIGN_OR_RETURN(auto slot, impl.Front());
+    if (slot) {
+      const SlotDescriptor& descriptor = impl.records[*slot].descriptor;
+      if (descriptor.epoch < epoch) {
+        impl.Skip(*slot);
         continue;
       }
-      if (descriptor->epoch > epoch) {
+      if (descriptor.epoch > epoch) {
         impl.epochs_over = epoch + 1;
         return Outcome::kEndOfEpoch;
       }
-      if ((descriptor->flags & kFailed) != 0) return impl.LoaderError();
-      if ((descriptor->flags & kEndOfEpoch) != 0) {
+      if ((descriptor.flags & kFailed) != 0) return impl.LoaderError();
+      if ((descriptor.flags & kEndOfEpoch) != 0) {
         impl.epochs_over = epoch + 1;
-        impl.Skip();
+        impl.Skip(*slot);
         return Outcome::kEndOfEpoch;
       }
-      RETURN_IF_ERROR(impl.View(view));
-      impl.cursor += 1;
+      RETURN_IF_ERROR(impl.View(*slot, view));
+      impl.Advance();
+      impl.records[*slot].held = true;
       impl.held_since_ns = 0;
       Add(header_->batches_read, 1);
       return Outcome::kBatch;
@@ -240,6 +323,12 @@ Result<RingReader::Outcome> RingReader::Next(uint64_t epoch, int timeout_ms, Slo
   }
 }
 
-void RingReader::Release(uint64_t ticket) { impl_->Return(ticket); }
+void RingReader::Release(const SlotView& view) {
+  if (view.slot >= impl_->records.size()) return;
+  Impl::Record& record = impl_->records[view.slot];
+  if (!record.held || record.batch != view.batch) return;
+  record.held = false;
+  impl_->GiveBack(view.slot);
+}
 
 }  // namespace headrace::ring

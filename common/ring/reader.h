@@ -11,9 +11,10 @@
 
 namespace headrace::ring {
 
-// A published batch in place. Valid until RingReader::Release(ticket), also if the loader dies.
+// A published batch in place. Valid until RingReader::Release(view), also if the loader dies.
 struct SlotView {
-  uint64_t ticket = 0;  // the batch's number in the ring; what Release takes
+  uint64_t batch = 0;  // its number in the ring
+  uint32_t slot = 0;
   uint64_t epoch = 0;
   uint64_t step = 0;
   uint64_t rows = 0;
@@ -28,7 +29,8 @@ class RingReader {
  public:
   static constexpr int kHeldGraceMs = 1000;  // for releases by other threads
 
-  // Maps the ring in `fd` (which is not kept) and checks magic, version and geometry. Errors: Corrupt, Unavailable.
+  // Maps the ring in `fd` (which is not kept) and checks magic, version and geometry. What the client before us had not
+  // given back comes first (see layout.h). REQUIRES: no other client is attached. Errors: Corrupt, Unavailable.
   static Result<std::unique_ptr<RingReader>> Attach(int fd);
   // The same over memory that the caller keeps mapped while the reader lives: a ring of the same process.
   static Result<std::unique_ptr<RingReader>> Attach(uint8_t* base, size_t bytes);
@@ -46,8 +48,8 @@ class RingReader {
   // Errors: the loader's own (its code and message) once it has failed and all that it published before is read;
   // Exhausted if all slots are held unreleased and kHeldGraceMs have not changed that; Corrupt.
   Result<Outcome> Next(uint64_t epoch, int timeout_ms, SlotView* view);
-  // Gives the slot back. A ticket that is not held is ignored.
-  void Release(uint64_t ticket);
+  // Gives the slot back. A batch that is not held is ignored.
+  void Release(const SlotView& view);
 
   const RingHeader& header() const { return *header_; }
   uint8_t* base() const;  // the mapping, for registration with a device

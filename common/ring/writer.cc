@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "common/ring/futex.h"
 #include "common/ring/geometry.h"
@@ -41,7 +42,7 @@ struct RingWriter::Impl {
   uint8_t* base = nullptr;
   Geometry geometry;
   uint64_t published = 0;  // of header_->published, which we alone write
-  bool reserved = false;
+  std::optional<uint64_t> reserved_slot;
   uint64_t next_epoch = 0;
   uint64_t next_step = 0;
 
@@ -180,8 +181,13 @@ Result<uint8_t*> RingWriter::Reserve(const std::atomic<bool>& stop, uint64_t epo
                      std::to_string(impl_->published));
     }
     if (used < slot_count) {
-      impl_->reserved = true;
-      return impl_->geometry.slot(impl_->base, impl_->published);
+      uint64_t slot = impl_->published;
+      if (slot >= slot_count) slot = *impl_->geometry.free_slot(impl_->base, impl_->published - slot_count);
+      if (slot >= slot_count) {
+        return Corrupt("ring: the client gave back slot " + std::to_string(slot) + " of " + std::to_string(slot_count));
+      }
+      impl_->reserved_slot = slot;
+      return impl_->geometry.slot(impl_->base, slot);
     }
     if (round < kSpinRounds) {
       CpuRelax();
@@ -198,18 +204,20 @@ Result<uint8_t*> RingWriter::Reserve(const std::atomic<bool>& stop, uint64_t epo
 }
 
 void RingWriter::Publish(const SlotDescriptor& descriptor, std::span<const ComponentExtent> extents) {
-  assert(impl_->reserved);
+  assert(impl_->reserved_slot);
   assert(extents.empty() || extents.size() == impl_->geometry.component_count);
-  impl_->reserved = false;
-  const uint64_t ticket = impl_->published;
-  *impl_->geometry.descriptor(impl_->base, ticket) = descriptor;
-  ComponentExtent* to = impl_->geometry.extents(impl_->base, ticket);
+  const uint64_t batch = impl_->published;
+  SlotDescriptor* header = impl_->geometry.descriptor(impl_->base, batch);
+  *header = descriptor;
+  header->slot = *impl_->reserved_slot;
+  impl_->reserved_slot.reset();
+  ComponentExtent* to = impl_->geometry.extents(impl_->base, batch);
   for (uint32_t i = 0; i < impl_->geometry.component_count; ++i) {
     to[i] = i < extents.size() ? extents[i] : ComponentExtent{0, 0};
   }
   impl_->SetNext(descriptor);
-  impl_->published = ticket + 1;
-  header_->published.store(ticket + 1, std::memory_order_seq_cst);
+  impl_->published = batch + 1;
+  header_->published.store(batch + 1, std::memory_order_seq_cst);
   WakeIfWaiting(header_->client_waiting, header_->published);
 }
 

@@ -45,7 +45,9 @@ void LeaderElector::Run(std::stop_token stop) {
     const SteadyTime::duration wait = leading ? std::min<SteadyTime::duration>(options_.retry, left()) : options_.retry;
     changed_.wait_for(lock, stop, wait, [] { return false; });
   }
-  if (leading) Release();
+  if (!leading) return;
+  if (options_.on_stop) options_.on_stop();
+  Release();
 }
 
 json LeaderElector::LeaseOf(const json& current, bool release) const {

@@ -25,6 +25,8 @@ class LeaderElector {
     std::chrono::milliseconds retry{2000};
     std::function<void()> on_lead = {};  // on the elector's thread: leads from now on
     std::function<void()> on_lose = {};  // leads no more; the process is expected to end
+    // Asked to stop while leading: the lease is given back when this returns.
+    std::function<void()> on_stop = {};
   };
   // `client` (not owned) must outlive the elector; its calls must give up well within duration - renew_deadline.
   LeaderElector(Client* client, Options options);

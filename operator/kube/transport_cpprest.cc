@@ -1,5 +1,6 @@
 // HttpTransport on cpprestsdk, used only as a client. Its traps, and what is done about each:
 //   one idle timeout per http_client, 30 s   calls share a client; each stream has its own, with its own timeout
+//   dropped connections stay in the pool      the pool is replaced after a failure; one more try, except for POST
 //   redirects copy Authorization             none are followed
 //   unbounded response buffers               own stream buffers: a bounded string, or a rendezvous with the reader
 //   chunk sizes are parsed as signed int     a piece larger than kMaxPieceBytes ends the stream
@@ -10,6 +11,7 @@
 #include <openssl/ssl.h>
 #include <pplx/threadpool.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <fstream>
@@ -196,15 +198,26 @@ std::string ErrorOf(Task& task) {
 
 class CpprestTransport : public HttpTransport {
  public:
-  explicit CpprestTransport(TransportOptions options)
-      : options_(std::move(options)), calls_(options_.url, Config(options_.call_timeout)) {}
+  explicit CpprestTransport(TransportOptions options) : options_(std::move(options)), pool_(NewPool()) {}
 
   Result<HttpReply> Send(const HttpCall& call) override {
+    const auto start = std::chrono::steady_clock::now();
+    const std::shared_ptr<Pool> pool = CurrentPool();
+    Result<HttpReply> reply = SendOn(pool->client, call);
+    if (reply.ok()) pool->worked = true;
+    if (reply.ok() || reply.status().code() != Code::kUnavailable) return reply;
+    Discard(pool);
+    // A connection that the server had dropped fails at once; what took long is not worth as long again.
+    const bool quick = std::chrono::steady_clock::now() - start < options_.call_timeout / 4;
+    return quick && pool->worked && call.method != "POST" ? SendOn(CurrentPool()->client, call) : reply;
+  }
+
+  Result<HttpReply> SendOn(http_client& client, const HttpCall& call) const {
     const auto body = std::make_shared<BodyBuffer>(options_.max_body_bytes);
     try {
       ASSIGN_OR_RETURN(http::http_request request, Request(call));
       request.set_response_stream(concurrency::streams::ostream(concurrency::streams::streambuf<uint8_t>(body)));
-      const http::http_response response = calls_.request(request).get();
+      const http::http_response response = client.request(request).get();
       response.content_ready().get();
       HttpReply reply = HeadOf(response);
       reply.body = body->Take();
@@ -242,6 +255,25 @@ class CpprestTransport : public HttpTransport {
   }
 
  private:
+  // A client with its kept-alive connections.
+  struct Pool {
+    explicit Pool(http_client c) : client(std::move(c)) {}
+    http_client client;
+    std::atomic<bool> worked = false;  // some call succeeded
+  };
+  std::shared_ptr<Pool> NewPool() const {
+    return std::make_shared<Pool>(http_client(options_.url, Config(options_.call_timeout)));
+  }
+  std::shared_ptr<Pool> CurrentPool() {
+    const std::lock_guard lock(mutex_);
+    return pool_;
+  }
+  // After a failure: the pool may hold more connections that the server dropped, each good for one more failure.
+  void Discard(const std::shared_ptr<Pool>& failed) {
+    const std::lock_guard lock(mutex_);
+    if (pool_ == failed) pool_ = NewPool();
+  }
+
   Result<HttpReply> Read(const HttpCall& call, Rendezvous& meeting, const HttpReply& reply, const std::stop_token& stop,
                          const std::function<Status(std::string_view)>& on_bytes) {
     HttpReply head;
@@ -310,7 +342,8 @@ class CpprestTransport : public HttpTransport {
   }
 
   const TransportOptions options_;
-  http_client calls_;
+  std::mutex mutex_;
+  std::shared_ptr<Pool> pool_;  // guarded by mutex_; shared with the calls in progress
 };
 
 }  // namespace

@@ -93,20 +93,20 @@ bool HandshakeServer::Answer(Connection& connection) {
     return ring::SendMessage(connection.fd, ring::EncodeError(*error), -1).ok();
   }
   const auto& offer = std::get<HandshakeOffer>(offer_);
-  const auto refuse = [&](const std::string& why) {
-    return ring::SendMessage(connection.fd, ring::EncodeError(InvalidArgument(why)), -1).ok();
+  const auto refuse = [&](const Status& why) {
+    return ring::SendMessage(connection.fd, ring::EncodeError(why), -1).ok();
   };
   const auto replicas = static_cast<int>(offer.ring_fds.size());
   if (*replica >= replicas) {
-    return refuse("replica " + std::to_string(*replica) + ": this worker has replicas 0 to " +
-                  std::to_string(replicas - 1) + "; see spec.distribution.replicasPerWorker");
+    return refuse(InvalidArgument("replica " + std::to_string(*replica) + ": this worker has replicas 0 to " +
+                                  std::to_string(replicas - 1) + "; see spec.distribution.replicasPerWorker"));
   }
   const bool taken = std::any_of(connections_.begin(), connections_.end(), [&](const Connection& other) {
     return *replica >= 0 && other.fd != connection.fd && other.replica == *replica;
   });
   if (taken) {
-    return refuse("replica " + std::to_string(*replica) +
-                  " is read by another client of this pod already; each replica has one reader");
+    return refuse(Conflict("replica " + std::to_string(*replica) +
+                           " is read by another client of this pod already; each replica has one reader"));
   }
   connection.replica = *replica;
   const int fd = *replica < 0 ? -1 : offer.ring_fds[static_cast<size_t>(*replica)];

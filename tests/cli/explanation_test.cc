@@ -56,7 +56,8 @@ TEST(ExplanationTest, FilesAreDealtOut) {
   EXPECT_EQ(explanation["policy"]["effective"], "File");
   EXPECT_EQ(explanation["shards"], json::parse(R"([{"worker": 0, "files": ["train-0.tfrecord", "train-2.tfrecord"]},
                                                    {"worker": 1, "files": ["train-1.tfrecord", "train-3.tfrecord"]}])"));
-  EXPECT_TRUE(explanation["stepsPerEpoch"].is_null());
+  // 360 + 359 records make 90 batches of 8, each cut into 4 pieces, of which worker 0 hands out 2 a step.
+  EXPECT_EQ(explanation["stepsPerEpoch"], 180);
 }
 
 TEST(ExplanationTest, MoreWorkersThanFilesIsAnErrorWithBothNumbers) {

@@ -300,6 +300,43 @@ class ClientTest(unittest.TestCase):
         )
         self.assertEqual(done.stdout, "[]\n")
 
+    # ---- docs/client.md
+
+    def doc_blocks(self, language):
+        with open(os.environ["HEADRACE_CLIENT_DOC"]) as doc:
+            blocks = re.findall(rf"^```{language}\n(.*?)^```", doc.read(), re.M | re.S)
+        self.assertTrue(blocks)
+        return "\n".join(blocks)
+
+    def test_python_of_the_docs_runs(self):
+        # The whole-worker loop of the docs goes on after the first example's epochs.
+        self.loader = RingLoader(self.directory)
+        environment = {**os.environ, "HEADRACE_DIR": self.directory, "LOCAL_RANK": "0"}
+        done = subprocess.run(
+            [sys.executable, "-c", self.doc_blocks("python")], env=environment, stdout=subprocess.PIPE, text=True,
+            check=True, timeout=60,
+        )
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[0], "0 0 4 (4, 3)")
+        self.assertEqual(lines[14], "2 4 4 (4, 3)")
+        self.assertEqual(len(lines), 20)
+
+    def test_c_of_the_docs_compiles_and_runs(self):
+        self.loader = RingLoader(self.directory)
+        library = os.environ["HEADRACE_LIBRARY_DIR"]
+        with tempfile.TemporaryDirectory() as scratch:
+            binary = os.path.join(scratch, "example")
+            subprocess.run(
+                ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-I", os.environ["HEADRACE_INCLUDE_DIR"], "-x", "c", "-"]
+                + ["-o", binary, f"-L{library}", "-lheadrace", f"-Wl,-rpath,{library}"],
+                input=self.doc_blocks("c"), text=True, check=True,
+            )
+            environment = {**os.environ, "HEADRACE_DIR": self.directory}
+            done = subprocess.run(
+                [binary], env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=60
+            )
+        self.assertEqual([line.split(" at ")[0] for line in done.stdout.splitlines()], ["label: 32 bytes"] * 5)
+
     # ---- failures
 
     def test_no_run_directory(self):

@@ -198,7 +198,7 @@ class Cluster:
             "pods.txt": ("describe", "pods", "-n", namespace),
             "events.txt": ("get", "events", "-n", namespace, "--sort-by=.lastTimestamp"),
             "system.txt": ("describe", "pods", "-n", SYSTEM_NAMESPACE),
-            "operator.log": ("logs", "-n", SYSTEM_NAMESPACE, "-l", "app.kubernetes.io/name=headrace", "--tail=300"),
+            "operator.log": ("logs", "-n", SYSTEM_NAMESPACE, "-l", "app.kubernetes.io/name=headrace-operator", "--tail=300"),
         }
         for name, command in commands.items():
             done = self.run("kubectl", *command, check=False)

@@ -22,7 +22,7 @@ BAD = {
     "no-file": ({"other.txt": b""}, 1, "Off", ["spec.source.files.paths", "*.tfrecord"]),
     "too-few-files": ({"a.tfrecord": GOOD}, 2, "File", ["2", "1", "Data"]),
     "truncated": ({"a.tfrecord": GOOD[:-5]}, 1, "Off", ["a.tfrecord", str(7 * RECORD)]),
-    "bad-crc": ({"a.tfrecord": flipped(GOOD, 3 * RECORD + 14)}, 1, "Off", ["a.tfrecord", str(3 * RECORD), "CRC"]),
+    "bad-crc": ({"a.tfrecord": flipped(GOOD, 3 * RECORD + 14)}, 1, "Off", ["a.tfrecord", str(3 * RECORD), "checksum"]),
 }
 
 

@@ -37,7 +37,7 @@ def assert_every_batch_once(cluster, namespace, pods):
 
 def test_killing_the_operator_disturbs_no_trainer(cluster, namespace):
     pods = start_slow_job(cluster, namespace)
-    selector = "app.kubernetes.io/name=headrace"
+    selector = "app.kubernetes.io/name=headrace-operator"
     before = {pod["metadata"]["uid"] for pod in cluster.list("Pod", SYSTEM_NAMESPACE, selector)}
     cluster.kubectl("delete", "pod", "-n", SYSTEM_NAMESPACE, "-l", selector, "--grace-period=0", "--force")
 

@@ -44,7 +44,7 @@ def test_replicas_get_what_tensorflow_gives(cluster, jobs, name, request):
     assert sorted(pods) == list(range(case["workers"]))
     assert len({pod["spec"]["nodeName"] for pod in pods.values()}) == 2
     got = [workload.printed_steps(cluster.logs(namespace, pods[w]["metadata"]["name"], "trainer")) for w in sorted(pods)]
-    assert got == workload.expected_steps(case)
+    assert got == case["expect"]["steps"]  # each worker until its own iterator ends, as TensorFlow's
 
 
 def test_pods_end_with_their_sidecars(cluster, jobs, request):

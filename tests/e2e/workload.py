@@ -74,13 +74,6 @@ def objects_of_case(namespace, case):
     return [*objects, distributed_input(namespace, "case", spec)]
 
 
-def expected_steps(case):
-    """What each replica of each worker gets, by worker: all workers run as many steps, padded with empty batches."""
-    expect = case["expect"]
-    padding = [[] for _ in range(case["replicas_per_worker"])]
-    return [steps + [padding] * (expect["global_steps"] - len(steps)) for steps in expect["steps"]]
-
-
 def trainer_config_map(namespace):
     files = {path.name: path.read_bytes() for path in TRAINERS.glob("*.py")}
     return config_map(namespace, "trainers", files)

@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       for (const ComponentExtent& extent : view.extents) {
         if (extent.bytes > 0) sink = sink + view.data[extent.offset] + view.data[extent.offset + extent.bytes - 1];
       }
-      if (i % 2 == 0) (*reader)->Release(view.ticket);
+      if (i % 2 == 0) (*reader)->Release(view);
     }
   }
   munmap(base, mapped);

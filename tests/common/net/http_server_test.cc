@@ -198,6 +198,21 @@ TEST_F(HttpServerTest, SilentAndDrippingPeersAreDroppedAfterTheTimeout) {
   ExpectAlive();
 }
 
+TEST_F(HttpServerTest, AnIdleConnectionMayLiveLongerThanARequest) {
+  Start({.timeout_ms = 100, .idle_timeout_ms = 600});
+  Connection connection(server_->port());
+  const std::string_view request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  connection.Send(request);
+  EXPECT_NE(connection.ReadOne(), "");
+  std::this_thread::sleep_for(250ms);  // an idle client
+  connection.Send(request);
+  EXPECT_TRUE(connection.ReadOne().starts_with("HTTP/1.1 200 OK"));
+  connection.Send("GET /");  // begun: the short deadline counts
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(connection.ReadAll(), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 500ms);
+}
+
 TEST_F(HttpServerTest, AtTheCapNewConnectionsWaitForRoom) {
   Start({.max_connections = 2, .timeout_ms = 60000});
   auto first = std::make_unique<Connection>(server_->port());

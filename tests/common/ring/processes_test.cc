@@ -80,7 +80,7 @@ class ProcessesTest : public RingTest {
         ledger_->next_step.store(expected + 1);
       }
       first = false;
-      (*reader)->Release(view.ticket);
+      (*reader)->Release(view);
     }
     ledger_->ended.store(1);
   }

@@ -33,7 +33,7 @@ TEST_F(RingTest, DeliversInOrderThenEndsTheEpochOnce) {
     ASSERT_NEXT(*reader, 0, Outcome::kBatch);
     EXPECT_EQ(view.step, step);
     EXPECT_TRUE(Intact(view));
-    reader->Release(view.ticket);
+    reader->Release(view);
   }
   ASSERT_NEXT(*reader, 0, Outcome::kEndOfEpoch);
   ASSERT_NEXT(*reader, 0, Outcome::kEndOfEpoch);
@@ -56,15 +56,65 @@ TEST_F(RingTest, ReleasesInAnyOrder) {
   for (uint64_t step = 0; step < 4; ++step) ASSERT_TRUE(Write(*writer, 0, step).ok());
   std::vector<SlotView> views(4);
   for (SlotView& held : views) ASSERT_TRUE(reader->Next(0, 0, &held).ok());
-  reader->Release(views[2].ticket);
-  reader->Release(views[1].ticket);
+  reader->Release(views[2]);
+  EXPECT_EQ(writer->occupancy(), 3u);
+  reader->Release(views[0]);
+  EXPECT_EQ(writer->occupancy(), 2u);
+  reader->Release(views[0]);  // no longer held: nothing happens
+  EXPECT_EQ(writer->occupancy(), 2u);
+  for (uint64_t step = 4; step < 6; ++step) ASSERT_TRUE(Write(*writer, 0, step).ok());
+  for (size_t kept : {1, 3}) EXPECT_TRUE(Intact(views[kept])) << "a held batch was overwritten";
+  reader->Release(views[2]);  // its slot has another batch by now, which is not touched
   EXPECT_EQ(writer->occupancy(), 4u);
-  reader->Release(views[0].ticket);
+}
+
+TEST_F(RingTest, AKeptBatchCostsOneSlotAndStopsNothing) {
+  auto writer = OpenWriter(3);
+  auto reader = OpenReader(*writer);
+  reader->StartIteration();
+  ASSERT_TRUE(Write(*writer, 0, 0).ok());
+  SlotView kept, view;
+  ASSERT_TRUE(reader->Next(0, 0, &kept).ok());
+  for (uint64_t step = 1; step < 20; ++step) {
+    ASSERT_TRUE(Write(*writer, 0, step).ok());
+    ASSERT_NEXT(*reader, 0, Outcome::kBatch);
+    EXPECT_EQ(view.step, step);
+    EXPECT_TRUE(Intact(view));
+    reader->Release(view);
+  }
+  EXPECT_TRUE(Intact(kept));
   EXPECT_EQ(writer->occupancy(), 1u);
-  reader->Release(views[0].ticket);  // no longer held: nothing happens
-  EXPECT_EQ(writer->occupancy(), 1u);
-  for (uint64_t step = 4; step < 7; ++step) ASSERT_TRUE(Write(*writer, 0, step).ok());
-  EXPECT_TRUE(Intact(views[3])) << "a held batch was overwritten";
+  // A loader that comes back goes on past it, too.
+  writer = OpenWriter(3);
+  EXPECT_EQ(writer->next_step(), 20u);
+  for (uint64_t step = 20; step < 22; ++step) ASSERT_TRUE(Write(*writer, 0, step).ok());
+  EXPECT_TRUE(Intact(kept));
+}
+
+TEST_F(RingTest, NextTrainerGetsWhatWasNotGivenBackInOrder) {
+  auto writer = OpenWriter(4);
+  auto reader = OpenReader(*writer);
+  reader->StartIteration();
+  SlotView views[6];
+  for (uint64_t step = 0; step < 6; ++step) {
+    ASSERT_TRUE(Write(*writer, 0, step).ok());
+    ASSERT_TRUE(reader->Next(0, 0, &views[step]).ok());
+    if (step < 2) reader->Release(views[step]);
+  }
+  reader->Release(views[4]);
+  ASSERT_TRUE(Write(*writer, 0, 6).ok());
+  reader.reset();  // with 2, 3 and 5 held and 6 unread
+  reader = OpenReader(*writer);
+  SlotView view;
+  for (uint64_t step : {3, 5, 6}) {
+    ASSERT_NEXT(*reader, 0, Outcome::kBatch);
+    EXPECT_EQ(view.step, step);
+    EXPECT_TRUE(Intact(view));
+    reader->Release(view);
+  }
+  // Batch 2 was held past the end of the ring: its descriptor is batch 6's, and its slot is the loader's again.
+  EXPECT_EQ(writer->occupancy(), 0u);
+  for (uint64_t step = 7; step < 11; ++step) ASSERT_TRUE(Write(*writer, 0, step).ok());
 }
 
 TEST_F(RingTest, AllSlotsHeldIsAnErrorAndNotADeadlock) {
@@ -81,7 +131,7 @@ TEST_F(RingTest, AllSlotsHeldIsAnErrorAndNotADeadlock) {
   for (int slice = 0; slice < 200 && status.ok(); ++slice) status = reader->Next(0, 20, &view).status();
   EXPECT_EQ(status.code(), Code::kExhausted);
   EXPECT_THAT(status.message(), HasSubstr("all 2 batches"));
-  reader->Release(held[0].ticket);
+  reader->Release(held[0]);
   ASSERT_TRUE(Write(*writer, 0, 2).ok());
   ASSERT_NEXT(*reader, 0, Outcome::kBatch);
   EXPECT_EQ(view.step, 2u);
@@ -100,7 +150,7 @@ TEST_F(RingTest, NewIterationReleasesTheRestOfTheOldEpoch) {
   std::atomic<bool> stop{false};
   EXPECT_EQ(writer->Reserve(stop, 0).status().code(), Code::kCancelled);
   EXPECT_TRUE(Intact(first)) << "what the trainer holds stays";
-  reader->Release(first.ticket);
+  reader->Release(first);
   EXPECT_EQ(writer->occupancy(), 0u);
   // The loader was about to publish one more of the old epoch: skipped as well, with or without an end.
   ASSERT_TRUE(WriteEnd(*writer, 0, 3).ok());
@@ -120,7 +170,7 @@ TEST_F(RingTest, PrefetchesIntoTheNextEpoch) {
   ASSERT_TRUE(Write(*writer, 1, 0).ok());
   SlotView view;
   ASSERT_NEXT(*reader, 0, Outcome::kBatch);
-  reader->Release(view.ticket);
+  reader->Release(view);
   ASSERT_NEXT(*reader, 0, Outcome::kEndOfEpoch);
   EXPECT_EQ(reader->StartIteration(), 1u);
   ASSERT_NEXT(*reader, 1, Outcome::kBatch);
@@ -183,7 +233,7 @@ TEST_F(RingTest, RestartedLoaderGoesOn) {
     EXPECT_TRUE(Intact(view));
   }
   EXPECT_TRUE(Intact(first));
-  reader->Release(first.ticket);
+  reader->Release(first);
   ASSERT_TRUE(WriteEnd(*writer, 0, 4).ok());
   writer = OpenWriter(4);
   EXPECT_EQ(writer->next_epoch(), 1u);
@@ -197,7 +247,7 @@ TEST_F(RingTest, RestartedTrainerGetsAgainWhatItHeld) {
   for (uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(Write(*writer, 0, step).ok());
   SlotView view;
   ASSERT_NEXT(*reader, 0, Outcome::kBatch);
-  reader->Release(view.ticket);
+  reader->Release(view);
   ASSERT_NEXT(*reader, 0, Outcome::kBatch);  // held when the trainer dies
   reader.reset();
   reader = OpenReader(*writer);

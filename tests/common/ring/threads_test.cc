@@ -32,10 +32,10 @@ class Releaser {
     changed_.notify_one();
     thread_.join();
   }
-  void Give(uint64_t ticket) {
+  void Give(const SlotView& view) {
     {
       std::lock_guard lock(mutex_);
-      tickets_.push_back(ticket);
+      views_.push_back(view);
     }
     changed_.notify_one();
   }
@@ -45,13 +45,13 @@ class Releaser {
     std::mt19937 random(1);
     std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [&] { return done_ || !tickets_.empty(); });
-      if (tickets_.empty()) return;
-      size_t pick = random() % tickets_.size();
-      uint64_t ticket = tickets_[pick];
-      tickets_.erase(tickets_.begin() + static_cast<std::ptrdiff_t>(pick));
+      changed_.wait(lock, [&] { return done_ || !views_.empty(); });
+      if (views_.empty()) return;
+      size_t pick = random() % views_.size();
+      const SlotView view = views_[pick];
+      views_.erase(views_.begin() + static_cast<std::ptrdiff_t>(pick));
       lock.unlock();
-      reader_.Release(ticket);
+      reader_.Release(view);
       lock.lock();
     }
   }
@@ -59,7 +59,7 @@ class Releaser {
   RingReader& reader_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<uint64_t> tickets_;
+  std::deque<SlotView> views_;
   bool done_ = false;
   std::thread thread_;
 };
@@ -89,7 +89,7 @@ TEST_F(RingTest, EveryBatchOnceWithReleasesFromAnotherThread) {
         ASSERT_EQ(view.step, step);
         ASSERT_TRUE(Intact(view));
         step += 1;
-        releaser.Give(view.ticket);
+        releaser.Give(view);
       }
       EXPECT_EQ(step, kSteps);
     }
@@ -123,7 +123,7 @@ TEST_F(RingTest, EarlyIterationsFreeALoaderThatWaits) {
       ASSERT_EQ(view.epoch, epoch);
       ASSERT_EQ(view.step, step);
       ASSERT_TRUE(Intact(view));
-      reader->Release(view.ticket);
+      reader->Release(view);
     }
   }
   reader->StartIteration();
@@ -153,7 +153,7 @@ TEST_F(RingTest, ReleaseByAnotherThreadEndsTheWaitOnHeldSlots) {
     ASSERT_TRUE(reader->Next(0, 0, &held[step]).ok());
   }
   std::thread other([&] {
-    reader->Release(held[0].ticket);
+    reader->Release(held[0]);
     ASSERT_TRUE(Write(*writer, 0, 2).ok());
   });
   SlotView view;

@@ -17,6 +17,7 @@ class LeaderTest : public ::testing::Test {
   struct Replica {
     std::atomic<bool> leads = false;
     std::atomic<bool> lost = false;
+    std::string holder_at_stop;
     std::unique_ptr<LeaderElector> elector;
   };
   void Start(Replica& replica, const std::string& identity, HttpTransport* transport = nullptr) {
@@ -30,6 +31,7 @@ class LeaderTest : public ::testing::Test {
     options.retry = 10ms;
     options.on_lead = [&] { replica.leads = true; };
     options.on_lose = [&] { replica.lost = true; };
+    options.on_stop = [&] { replica.holder_at_stop = Spec()["holderIdentity"]; };
     replica.elector = std::make_unique<LeaderElector>(clients_.back().get(), options);
   }
   nlohmann::json Spec() const { return api_.Find(kLeases, "headrace", "operator")["spec"]; }
@@ -50,6 +52,7 @@ TEST_F(LeaderTest, OneLeadsAndASecondTakesOverAtOnceWhenItIsReleased) {
   EXPECT_FALSE(b.leads);
   EXPECT_FALSE(a->lost);
   a->elector.reset();
+  EXPECT_EQ(a->holder_at_stop, "a") << "its work ends before the lease is given back";
   EXPECT_FALSE(a->lost) << "asked to stop, not beaten";
   ASSERT_TRUE(api_.WaitUntil([&] { return b.leads.load(); }));
   EXPECT_EQ(Spec()["holderIdentity"], "b");

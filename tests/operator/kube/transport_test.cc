@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "common/net/certificates.h"
+#include "common/net/http_server.h"
 #include "operator/kube/informer.h"
 #include "operator/kube/object.h"
 #include "tests/fakes/api_server.h"
@@ -81,14 +83,31 @@ TEST_F(TransportTest, FollowsNoRedirect) {
 TEST_F(TransportTest, BrokenRepliesAreErrorsAndTheNextCallWorks) {
   options_.call_timeout = 1000ms;
   api_.Put(kConfigMaps, Map("a"));
-  for (const Fault fault : {Fault::kShortBody, Fault::kReset, Fault::kHalfOpen, Fault::kGarbageChunk}) {
-    server_.NextFault(fault);
+  EXPECT_TRUE(transport().Send(get_a_).ok());
+  // What fails at once is tried once more, so it takes two faults; a time-out is not.
+  for (const auto& [fault, times] :
+       {std::pair{Fault::kShortBody, 2}, {Fault::kReset, 2}, {Fault::kHalfOpen, 1}, {Fault::kGarbageChunk, 2}}) {
+    server_.NextFault(fault, times);
     const Result<HttpReply> reply = transport().Send(get_a_);
     EXPECT_EQ(reply.status().code(), Code::kUnavailable) << static_cast<int>(fault);
     EXPECT_TRUE(transport().Send(get_a_).ok()) << static_cast<int>(fault);
   }
   server_.NextFault(Fault::kSlow);
   EXPECT_TRUE(transport().Send(get_a_).ok());
+}
+
+TEST_F(TransportTest, ConnectionsThatTheServerDroppedAreNoError) {
+  api_.Put(kConfigMaps, Map("a"));
+  std::vector<std::thread> together;
+  HttpTransport& shared = transport();
+  for (int i = 0; i < 8; ++i) together.emplace_back([&] { EXPECT_TRUE(shared.Send(get_a_).ok()); });
+  for (std::thread& thread : together) thread.join();
+  server_.DropConnections();
+  const HttpCall patch{.method = "PATCH",
+                       .target = "/api/v1/namespaces/ml/configmaps/a?fieldManager=me",
+                       .content_type = "application/merge-patch+json",
+                       .body = R"({"data":{"k":"v"}})"};
+  EXPECT_TRUE(transport().Send(patch).ok());
 }
 
 TEST_F(TransportTest, RefusesABodyAboveTheLimit) {
@@ -110,6 +129,54 @@ TEST_F(TransportTest, NobodyListensIsUnavailable) {
 TEST_F(TransportTest, HttpsWithoutAnAuthorityIsRefused) {
   EXPECT_EQ(MakeTransport({.url = "https://127.0.0.1:1", .token_file = {}, .ca_file = {}}).status().code(),
             Code::kInvalidArgument);
+}
+
+TEST_F(TransportTest, TrustsTheGivenAuthorityAloneAndChecksTheName) {
+  const auto now = std::chrono::system_clock::now();
+  const Authority authority = *MakeAuthority("right", now - 1h, now + 1h);
+  const auto issue = [&](const std::string& name) {
+    return std::make_shared<const TlsKeyPair>(*IssueServingCertificate(authority, {name}, now - 1h, now + 1h));
+  };
+  std::mutex mutex;
+  auto pair = issue("localhost");  // guarded by mutex
+  HttpServerOptions server_options;
+  server_options.tls = [&] {
+    const std::lock_guard lock(mutex);
+    return pair;
+  };
+  const auto server =
+      *HttpServer::Start(server_options, [](const HttpRequest&) { return HttpResponse{.body = "over TLS"}; });
+  const std::string base = ::testing::TempDir() + "headrace-transport-test";
+  std::ofstream(base + "-right.pem") << authority.certificate_pem;
+  std::ofstream(base + "-wrong.pem") << MakeAuthority("wrong", now - 1h, now + 1h)->certificate_pem;
+  options_.url = "https://localhost:" + std::to_string(server->port());
+
+  options_.ca_file = base + "-right.pem";
+  const auto good = *MakeTransport(options_);
+  const Result<HttpReply> reply = good->Send(get_a_);
+  ASSERT_TRUE(reply.ok()) << reply.status().ToString();
+  EXPECT_EQ(reply->body, "over TLS");
+  std::string streamed;
+  EXPECT_TRUE(good->Stream(watch_, 5000ms, {},
+                           [&](std::string_view bytes) {
+                             streamed += bytes;
+                             return Status();
+                           })
+                  .ok());
+  EXPECT_EQ(streamed, "over TLS");
+
+  options_.ca_file = base + "-wrong.pem";
+  EXPECT_EQ((*MakeTransport(options_))->Send(get_a_).status().code(), Code::kUnavailable);
+  options_.ca_file = base + "-none.pem";
+  EXPECT_EQ((*MakeTransport(options_))->Send(get_a_).status().code(), Code::kUnavailable);
+  options_.ca_file = base + "-right.pem";
+  {
+    const std::lock_guard lock(mutex);
+    pair = issue("elsewhere");
+  }
+  EXPECT_EQ((*MakeTransport(options_))->Send(get_a_).status().code(), Code::kUnavailable);
+  ::unlink((base + "-right.pem").c_str());
+  ::unlink((base + "-wrong.pem").c_str());
 }
 
 TEST_F(TransportTest, StreamsEachEventAsItComesAndEndsCleanly) {

@@ -1,0 +1,150 @@
+// headrace-operator: wiring. Started in order, stopped in reverse by the destructors.
+#include <atomic>
+#include <cstdio>
+#include <optional>
+#include <thread>
+
+#include "common/base/log.h"
+#include "common/net/http_server.h"
+#include "operator/admission/server.h"
+#include "operator/config.h"
+#include "operator/kube/controller.h"
+#include "operator/kube/events.h"
+#include "operator/kube/leader.h"
+#include "operator/kube/transport.h"
+#include "operator/kube/webhook_certificates.h"
+#include "operator/kube/work_queue.h"
+#include "operator/probe.h"
+#include "operator/reconcile/reconciler.h"
+#include "operator/signals.h"
+#include "operator/watches.h"
+
+namespace headrace::op {
+namespace {
+
+constexpr char kController[] = "distributedinput";
+// A leader must notice that the API server does not answer before its lease is over.
+constexpr auto kLeaseCallTimeout = std::chrono::seconds(2);
+
+Result<kube::TransportOptions> TransportOf(const Config& config) {
+  if (config.api_server.empty()) return kube::InClusterOptions();
+  kube::TransportOptions options;
+  options.url = config.api_server;
+  return options;
+}
+
+Status Run(Config config, const Signals& signals) {
+  if (config.name_space.empty()) {
+    ASSIGN_OR_RETURN(config.name_space, kube::InClusterNamespace());
+  }
+  ASSIGN_OR_RETURN(kube::TransportOptions endpoint, TransportOf(config));
+  ASSIGN_OR_RETURN(const auto transport, kube::MakeTransport(endpoint));
+  endpoint.call_timeout = kLeaseCallTimeout;
+  ASSIGN_OR_RETURN(const auto lease_transport, kube::MakeTransport(endpoint));
+  Probe probe;
+  kube::Client client(transport.get(), probe.Client());
+  kube::Client lease_client(lease_transport.get(), probe.Client());
+  kube::WorkQueue queue(probe.Queue(kController));
+  Watches watches(transport.get(), &client,
+                  {.on_change = [&](const std::string& key) { queue.Add(key); },
+                   .on_call = [&](const std::string& resource) { return probe.Informer(resource); }});
+
+  kube::WebhookCertificates::Options certificate_options;
+  certificate_options.name_space = config.name_space;
+  certificate_options.secret = config.certificate_secret;
+  certificate_options.configuration = config.webhook_configuration;
+  const std::string service = config.webhook_service + "." + config.name_space + ".svc";
+  certificate_options.dns_names = {service, service + ".cluster.local"};
+  kube::WebhookCertificates certificates(&client, certificate_options);
+  certificates.Start();
+
+  std::atomic<bool> draining = false;
+  const auto ready = [&] { return watches.synced() && certificates.ready() && !draining; };
+  const HttpHandler status = [&](const HttpRequest& request) -> HttpResponse {
+    if (request.path == "/metrics")
+      return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = probe.Render(kController, queue)};
+    if (request.path == "/healthz" || request.path == "/livez") return {.body = "ok\n"};
+    if (request.path != "/readyz") return {.status = 404, .body = "not found\n"};
+    return ready() ? HttpResponse{.body = "ok\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
+  };
+  ASSIGN_OR_RETURN(const auto status_server, HttpServer::Start({.port = config.metrics_port, .threads = 2}, status));
+
+  AdmissionDeps admission;
+  admission.inputs = &watches.inputs();
+  admission.jobs = &watches.jobs();
+  admission.stateful_sets = &watches.stateful_sets();
+  admission.pods = &watches.pods();
+  admission.config_maps = &watches.config_maps();
+  admission.loader_image = config.loader_image;
+  admission.image_pull_policy = config.image_pull_policy;
+  admission.on_review = [&](std::string_view result, std::string_view reason) { probe.OnReview(result, reason); };
+  HttpServerOptions webhook;
+  webhook.port = config.webhook_port;
+  webhook.threads = 16;               // a review may wait for a cache; it uses no processor meanwhile
+  webhook.idle_timeout_ms = 120'000;  // longer than the API server keeps idle connections, so that it closes them
+  webhook.tls = [&] { return certificates.pair(); };
+  ASSIGN_OR_RETURN(const auto webhook_server,
+                   HttpServer::Start(webhook, probe.Timed(kInjectPath, MakeAdmissionHandler(admission))));
+  log::Info("started", {{"namespace", config.name_space},
+                        {"webhook", std::to_string(webhook_server->port())},
+                        {"status", std::to_string(status_server->port())}});
+
+  // Reconciling starts when the caches are whole: what is not in them would look deleted.
+  while (!watches.synced())
+    if (signals.Came()) return {};
+  log::Info("caches synced", {{"inputs", std::to_string(watches.inputs().Size())}});
+
+  kube::ApiEventRecorder::Options event_options;
+  event_options.reporting_instance = config.identity;
+  event_options.on_drop = [&] { probe.OnEventDropped(); };
+  kube::ApiEventRecorder events(&client, event_options);
+  const Reconciler reconciler({.client = &client,
+                               .inputs = &watches.inputs(),
+                               .pods = &watches.pods(),
+                               .config_maps = &watches.config_maps(),
+                               .services = &watches.services(),
+                               .events = &events});
+  std::optional<kube::Controller> controller;
+  const auto lead = [&] {
+    controller.emplace(
+        kube::Controller::Options{kController, config.workers, probe.Controller(kController, config.workers)}, &queue,
+        [&](const std::string& key) { return reconciler.Reconcile(key); });
+    probe.SetLeader(config.lease, true);
+  };
+  std::atomic<bool> lost = false;
+  std::optional<kube::LeaderElector> elector;
+  if (config.lease.empty()) {
+    lead();
+  } else {
+    probe.SetLeader(config.lease, false);
+    kube::LeaderElector::Options election{config.name_space, config.lease, config.identity};
+    election.on_lead = lead;
+    election.on_stop = [&] { controller.reset(); };
+    election.on_lose = [&] {
+      lost = true;
+      Signals::Raise();
+    };
+    elector.emplace(&lease_client, election);
+  }
+
+  signals.Wait();
+  log::Info("stopping", {{"drain_seconds", std::to_string(config.drain.count())}});
+  draining = true;
+  if (lost) return Unavailable("leadership lost: ending, so that only one replica reconciles");
+  // Another replica may lead at once; the webhook answers until the Service has forgotten this one.
+  elector.reset();
+  std::this_thread::sleep_for(config.drain);
+  return {};
+}
+
+}  // namespace
+}  // namespace headrace::op
+
+int main(int argc, char** argv) {
+  const headrace::op::Signals signals;
+  const auto config = headrace::op::ParseConfig({argv + 1, argv + argc});
+  const headrace::Status status = config.ok() ? headrace::op::Run(config.value(), signals) : config.status();
+  if (status.ok()) return 0;
+  headrace::log::Error("headrace-operator ends", {{"error", status.ToString()}});
+  return 1;
+}

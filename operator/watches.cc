@@ -1,0 +1,113 @@
+#include "operator/watches.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/spec/names.h"
+#include "operator/kube/object.h"
+
+namespace headrace::op {
+namespace {
+
+using kube::Object;
+using nlohmann::json;
+
+// Erases the members of `object` that are not in `keep`.
+void Keep(json& object, std::initializer_list<std::string_view> keep) {
+  if (!object.is_object()) return;
+  for (auto it = object.begin(); it != object.end();) {
+    const bool kept = std::find(keep.begin(), keep.end(), it.key()) != keep.end();
+    it = kept ? std::next(it) : object.erase(it);
+  }
+}
+
+json* Find(json& object, const char* key) {
+  if (!object.is_object()) return nullptr;
+  const auto it = object.find(key);
+  return it == object.end() ? nullptr : &*it;
+}
+
+void SlimMetadata(json& object) {
+  json* meta = Find(object, "metadata");
+  if (!meta) return;
+  Keep(*meta, {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+               "labels", "annotations", "ownerReferences"});
+  json* annotations = Find(*meta, "annotations");
+  if (!annotations || !annotations->is_object()) return;
+  for (auto it = annotations->begin(); it != annotations->end();)
+    it = it.key().starts_with(names::kGroup) ? std::next(it) : annotations->erase(it);
+}
+
+// Of a list of containers or of their states, the loader's entry only.
+void KeepLoader(json* entries) {
+  if (!entries || !entries->is_array()) return;
+  std::erase_if(entries->get_ref<json::array_t&>(),
+                [](const json& entry) { return kube::StringAt(entry, {"name"}) != names::kLoaderContainer; });
+}
+
+// The input that an object belongs to by its label; empty if it has none.
+std::string InputKeyOf(const json& object) {
+  const std::string input = kube::LabelOf(object, names::kInputLabel);
+  return input.empty() ? "" : kube::NamespaceOf(object) + "/" + input;
+}
+
+}  // namespace
+
+void SlimPod(json& pod) {
+  SlimMetadata(pod);
+  Keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
+  if (json* spec = Find(pod, "spec")) {
+    Keep(*spec, {"initContainers"});
+    json* containers = Find(*spec, "initContainers");
+    KeepLoader(containers);
+    if (containers && containers->is_array())
+      for (json& container : *containers) Keep(container, {"name", "env"});
+  }
+  if (json* status = Find(pod, "status")) {
+    Keep(*status, {"phase", "conditions", "initContainerStatuses"});
+    KeepLoader(Find(*status, "initContainerStatuses"));
+  }
+}
+
+void SlimWorkload(json& workload) {
+  SlimMetadata(workload);
+  Keep(workload, {"apiVersion", "kind", "metadata", "spec"});
+  if (json* spec = Find(workload, "spec")) Keep(*spec, {"completions", "replicas"});
+}
+
+Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options options) {
+  const auto add = [&](const kube::Resource& resource, const std::string& selector, std::function<void(json&)> slim,
+                       std::function<std::string(const json&)> input_of) {
+    kube::InformerOptions informer;
+    informer.resource = resource;
+    informer.label_selector = selector;
+    informer.slim = std::move(slim);
+    if (options.on_call) informer.on_call = options.on_call(resource.plural);
+    informers_.push_back(std::make_unique<kube::Informer>(transport, client, std::move(informer)));
+    if (!input_of) return;
+    const auto tell = [input_of, changed = options.on_change](const Object& object) {
+      if (!object) return;
+      if (const std::string key = input_of(*object); !key.empty()) changed(key);
+    };
+    // Before and now: the label may have moved from one input to another.
+    informers_.back()->AddHandler({.on_put =
+                                       [tell](const Object& before, const Object& now) {
+                                         tell(before);
+                                         tell(now);
+                                       },
+                                   .on_delete = tell});
+  };
+  add(kube::kInputs, "", nullptr, kube::KeyOf);
+  add(kube::kPods, names::kInputLabel, SlimPod, InputKeyOf);
+  add(kube::kJobs, "", SlimWorkload, nullptr);
+  add(kube::kStatefulSets, "", SlimWorkload, nullptr);
+  add(kube::kConfigMaps, names::kInputLabel, nullptr, InputKeyOf);
+  add(kube::kServices, names::kInputLabel, nullptr, InputKeyOf);
+  for (const auto& informer : informers_) informer->Start();
+}
+
+bool Watches::synced() const {
+  return std::all_of(informers_.begin(), informers_.end(), [](const auto& informer) { return informer->synced(); });
+}
+
+}  // namespace headrace::op

@@ -1,0 +1,43 @@
+// The operator's caches: one informer for each resource it looks at, slimmed to what reconciling and admission read.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "operator/kube/informer.h"
+
+namespace headrace::op {
+
+class Watches {
+ public:
+  struct Options {
+    // Called with "namespace/name" of an input that, or something of which, changed; on the informers' threads.
+    std::function<void(const std::string& input_key)> on_change;
+    // Gives each informer's InformerOptions::on_call. May be null.
+    std::function<std::function<void(const char* verb, const Status&)>(const std::string& resource)> on_call = {};
+  };
+  // `transport` and `client` (not owned) must outlive this. Starts all informers.
+  Watches(kube::HttpTransport* transport, kube::Client* client, Options options);
+
+  // Whether every first list is in.
+  bool synced() const;
+
+  const kube::Store& inputs() const { return informers_[0]->store(); }
+  const kube::Store& pods() const { return informers_[1]->store(); }
+  const kube::Store& jobs() const { return informers_[2]->store(); }
+  const kube::Store& stateful_sets() const { return informers_[3]->store(); }
+  const kube::Store& config_maps() const { return informers_[4]->store(); }
+  const kube::Store& services() const { return informers_[5]->store(); }
+
+ private:
+  std::vector<std::unique_ptr<kube::Informer>> informers_;  // in the order of the accessors
+};
+
+// Keep what reconciling and admission read of a pod, and of a Job or StatefulSet; the rest goes.
+void SlimPod(nlohmann::json& pod);
+void SlimWorkload(nlohmann::json& workload);
+
+}  // namespace headrace::op
