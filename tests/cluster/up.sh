@@ -13,6 +13,10 @@ check_machine || exit $EXIT_NO_NAMESPACES
 "$here/down.sh"
 mkdir -p "$RUN"/pki; rm -rf "$RUN/log"; mkdir "$RUN/log"; cd "$RUN"
 DAEMON_GROUPS=$(cgroup_dirs daemons)
+# State that ends with the cluster: in memory, where there is plenty, it costs no waiting for the disk (about 1 GiB).
+if [ "$(awk '$1 == "MemAvailable:" {print $2}' /proc/meminfo)" -gt $((6 << 20)) ]; then
+  for part in etcd $(seq -f n%g "$NODES"); do mkdir "$part"; mount -t tmpfs -o mode=755,size=4g headrace "$RUN/$part"; done
+fi
 trap 'status=$?; [ $status = 0 ] || { say "the start failed; cleaning up (logs stay in $RUN/log)"; "$here/down.sh"; }; exit $status' EXIT
 trap 'exit 130' INT TERM
 
