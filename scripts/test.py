@@ -29,19 +29,30 @@ def run(*command, check=True):
     return status
 
 
-def run_counted(*command):
-    """Runs a command that closes with "N passed, N failed" and returns the two numbers."""
+def run_counted(*command, pending=frozenset()):
+    """Runs a command that closes with "N passed, N failed" and returns the two numbers.
+
+    Names in `pending` are expected to fail ("FAIL name: ..."): they are not counted, and one that passes is a failure.
+    """
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    counts = None
+    counts, failures = None, set()
     for line in process.stdout:
-        print(line, end="", flush=True)
+        name = line.split()[1].rstrip(":") if line.startswith("FAIL ") else ""
+        failures.add(name)
+        if name not in pending:
+            print(line, end="", flush=True)
         match = CLOSING_LINE.match(line.strip())
         counts = (int(match[1]), int(match[2])) if match else counts
     status = process.wait()
     if counts is None:
         raise Failed(f"{' '.join(map(str, command))}: no closing line, exit status {status}")
     passed, failed = counts
-    return passed, failed if failed or not status else 1
+    if status and not failed:
+        raise Failed(f"{' '.join(map(str, command))}: exit status {status}, yet no failure was counted")
+    surprises = pending - failures
+    for name in sorted(surprises):
+        print(f"{name} passes: take it out of the list of pending cases")
+    return passed - len(surprises), failed - len(pending & failures) + len(surprises)
 
 
 def junit_counts(path):
@@ -93,7 +104,9 @@ def tsan():
 
 def conformance():
     run("make", "-s", "build")
-    return run_counted("build/release/bin/headrace", "verify", "tests/conformance/cases.jsonl")
+    listed = (ROOT / "tests" / "conformance" / "pending.txt").read_text().splitlines()
+    pending = frozenset(line for line in listed if not line.startswith("#"))
+    return run_counted("build/release/bin/headrace", "verify", "tests/conformance/cases.jsonl", pending=pending)
 
 
 def e2e():
