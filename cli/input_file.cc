@@ -80,7 +80,7 @@ Result<LocalInput> LoadInput(const std::string& path, const std::string& name) {
     for (const FieldError& error : errors) {
       message += (message.empty() ? "" : "\n") + document.Where(error.field) + ": " + error.ToString();
     }
-    return InvalidArgument(message.empty() ? spec.status().message() : std::move(message));
+    return InvalidArgument(message.empty() ? spec.status().message() : message);
   }
   LocalInput input;
   input.object = document.value;

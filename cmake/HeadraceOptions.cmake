@@ -11,14 +11,18 @@ set(HEADRACE_SANITIZE "" CACHE STRING "Sanitizers for everything: 'address,undef
 # Members left out of a designated initialiser take their default: that is what it is for.
 add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers)
 if(HEADRACE_SANITIZE)
-  add_compile_options(-fsanitize=${HEADRACE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # GCC 12 sees uninitialised members in the standard library's own code once sanitizers are in (GCC bug 105562).
+  add_compile_options(-fsanitize=${HEADRACE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
+    -Wno-maybe-uninitialized)
   add_link_options(-fsanitize=${HEADRACE_SANITIZE})
 endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # Paths below the checkout count as relative, so that every clone on a machine shares what was compiled once.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 find_package(Threads REQUIRED)

@@ -16,7 +16,7 @@ function(headrace_binary)
 endfunction()
 
 # headrace_test(sidecar/source/tfrecord DEPS ...): compiles tests/sidecar/source/tfrecord_test.cc with GoogleTest's main
-# and registers it with ctest under that name, label "unit" (or LABELS).
+# and registers it with ctest under that name, label "unit" (or LABELS). The test runs in the repository's root.
 function(headrace_test path)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LABELS" ${ARGN})
   string(REPLACE "/" "_" target "${path}_test")
@@ -26,8 +26,10 @@ function(headrace_test path)
   add_executable(${target} ${CMAKE_SOURCE_DIR}/tests/${path}_test.cc ${ARG_SRCS})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE ${ARG_DEPS} GTest::gmock_main GTest::gtest Threads::Threads)
-  target_compile_definitions(${target} PRIVATE HEADRACE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" HEADRACE_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  # Relative, so that clones share compiled tests; ctest runs them from the root.
+  file(RELATIVE_PATH bin_dir ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/bin)
+  target_compile_definitions(${target} PRIVATE HEADRACE_SOURCE_DIR="." HEADRACE_BIN_DIR="${bin_dir}")
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  add_test(NAME ${path} COMMAND ${target})
+  add_test(NAME ${path} COMMAND ${target} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${path} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120)
 endfunction()

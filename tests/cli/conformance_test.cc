@@ -19,12 +19,11 @@ using ::testing::SizeIs;
 
 // range(6).batch(4) over 1 worker x 2 replicas: the guide's first example of batching.
 json RangeCase() {
-  return json::parse(R"json({"name": "a", "api": "distribute_dataset", "source": {"kind": "range", "count": 6},
+  return json::parse(R"case({"name": "a", "api": "distribute_dataset", "source": {"kind": "range", "count": 6},
     "transforms": [{"op": "batch", "size": 4, "drop_remainder": false}], "workers": 1, "replicas_per_worker": 2,
     "policy": "AUTO", "rebatch": "PerBatch", "warning_contains": "AUTO sharding policy will apply DATA",
     "element_spec": "TensorSpec(shape=(None,), dtype=tf.int64, name=None)",
-    "expect": {
-  "steps" : [[ [ [ 0, 1 ], [ 2, 3 ] ], [ [4], [5] ] ]], "global_steps" : 2, "policy_applied" : "DATA"}})");
+    "expect": {"steps": [[[[0,1],[2,3]],[[4],[5]]]], "global_steps": 2, "policy_applied": "DATA"}})case");
 }
 
 json ErrorCase() {

@@ -85,6 +85,12 @@ FakeApiServer::~FakeApiServer() {
 
 std::string FakeApiServer::url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
+void FakeApiServer::NextFault(Fault fault, int times) {
+  const std::lock_guard lock(mutex_);
+  fault_ = fault;
+  faults_left_ = times;
+}
+
 void FakeApiServer::DropConnections() {
   const std::lock_guard lock(mutex_);
   for (const int socket : sockets_) {
@@ -142,7 +148,14 @@ void FakeApiServer::Serve(int socket) {
 }
 
 bool FakeApiServer::Answer(int socket, const std::string& head, const std::string& body) {
-  const Fault fault = fault_.exchange(Fault::kNone);
+  Fault fault = Fault::kNone;
+  {
+    const std::lock_guard lock(mutex_);
+    if (faults_left_ > 0) {
+      --faults_left_;
+      fault = fault_;
+    }
+  }
   HttpCall call;
   call.method = head.substr(0, head.find(' '));
   const size_t begin = call.method.size() + 1;

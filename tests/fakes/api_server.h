@@ -12,7 +12,7 @@
 
 namespace headrace::kube {
 
-// What happens to the next request that arrives.
+// What happens to the next requests that arrive.
 enum class Fault {
   kNone,
   kRefuse,        // closed before a reply
@@ -34,7 +34,7 @@ class FakeApiServer {
   FakeApiServer& operator=(const FakeApiServer&) = delete;
 
   std::string url() const;
-  void NextFault(Fault fault) { fault_ = fault; }
+  void NextFault(Fault fault, int times = 1);
   // Resets every open connection, as a server that is restarted.
   void DropConnections();
   // A header of the latest request; empty if it had none.
@@ -50,10 +50,11 @@ class FakeApiServer {
   FakeApi* const api_;
   int listener_ = -1;
   uint16_t port_ = 0;
-  std::atomic<Fault> fault_ = Fault::kNone;
   std::atomic<int> connections_ = 0;
   std::stop_source stop_;
   mutable std::mutex mutex_;
+  Fault fault_ = Fault::kNone;      // guarded by mutex_
+  int faults_left_ = 0;             // guarded by mutex_
   std::string last_head_;           // guarded by mutex_
   std::list<std::thread> threads_;  // guarded by mutex_
   std::list<int> sockets_;          // guarded by mutex_
