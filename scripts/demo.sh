@@ -77,7 +77,7 @@ tests/cluster/up.sh
 shown kubectl get nodes
 
 step "install Headrace"
-shown helm install headrace helm/headrace --namespace headrace-system --create-namespace --wait --timeout 90s || { explain_failure; exit 1; }
+shown helm install headrace helm/headrace --namespace headrace-system --create-namespace --wait --timeout 90s --hide-notes || { explain_failure; exit 1; }
 shown kubectl get pods -n headrace-system
 
 step "apply examples/digits: the input, its data, and a Job of two trainers"
