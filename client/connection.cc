@@ -82,8 +82,6 @@ Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy
   return connection;
 }
 
-uint64_t Connection::StartIteration() { return newest_epoch_ = reader_->StartIteration(); }
-
 Result<ring::RingReader::Outcome> Connection::Next(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view) {
   using Outcome = ring::RingReader::Outcome;
   if (epoch != newest_epoch_) {

@@ -34,8 +34,9 @@ class Connection {
   const ring::HandshakeReply& reply() const { return reply_; }
   const std::vector<Component>& components() const { return components_; }
 
-  // Starts the next epoch of this replica and returns its number.
-  uint64_t StartIteration();
+  // The epoch that the next iterator reads, and its start.
+  uint64_t NextEpoch() const { return reader_->header().iterations.load(std::memory_order_relaxed); }
+  void StartIteration(uint64_t epoch) { newest_epoch_ = reader_->StartIteration(epoch); }
   // RingReader::Next, which also notices that the loader has gone and waits for it to come back. Errors: those of
   // RingReader::Next; Unavailable if the loader stays away; InvalidArgument if a newer iterator ended this epoch.
   Result<ring::RingReader::Outcome> Next(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view);

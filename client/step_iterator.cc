@@ -7,7 +7,9 @@ namespace headrace::client {
 
 StepIterator::StepIterator(std::vector<std::shared_ptr<Connection>> connections)
     : connections_(std::move(connections)) {
-  for (const auto& connection : connections_) epochs_.push_back(connection->StartIteration());
+  // The same epoch for all, also where a trainer before us had started it for some of them only.
+  for (const auto& connection : connections_) epoch_ = std::max(epoch_, connection->NextEpoch());
+  for (const auto& connection : connections_) connection->StartIteration(epoch_);
   arrived_.reserve(connections_.size());
 }
 
@@ -34,7 +36,7 @@ Result<StepIterator::Outcome> StepIterator::Next(PartialStep partial, int64_t ti
       left_ms = std::max<int64_t>(left_ms, 0);
     }
     ring::SlotView view;
-    ASSIGN_OR_RETURN(auto outcome, connections_[i]->Next(epochs_[i], left_ms, &view));
+    ASSIGN_OR_RETURN(auto outcome, connections_[i]->Next(epoch_, left_ms, &view));
     if (outcome == ring::RingReader::Outcome::kTimeout) return Outcome::kTimeout;
     if (outcome == ring::RingReader::Outcome::kEndOfEpoch) {
       End();

@@ -30,7 +30,7 @@ class StepIterator {
   void End();
 
   std::vector<std::shared_ptr<Connection>> connections_;
-  std::vector<uint64_t> epochs_;         // by connection
+  uint64_t epoch_ = 0;
   std::vector<ring::SlotView> arrived_;  // of the next step, of the first connections
   bool ended_ = false;
 };

@@ -256,8 +256,8 @@ Result<std::unique_ptr<RingReader>> RingReader::Attach(uint8_t* base, size_t byt
 uint8_t* RingReader::base() const { return impl_->base; }
 size_t RingReader::bytes() const { return impl_->geometry.file_bytes; }
 
-uint64_t RingReader::StartIteration() {
-  const uint64_t epoch = header_->iterations.load(std::memory_order_relaxed);
+uint64_t RingReader::StartIteration(uint64_t at_least) {
+  const uint64_t epoch = std::max(header_->iterations.load(std::memory_order_relaxed), at_least);
   header_->iterations.store(epoch + 1, std::memory_order_seq_cst);
   while (true) {
     auto slot = impl_->Front();

@@ -38,8 +38,9 @@ class RingReader {
   RingReader(const RingReader&) = delete;
   RingReader& operator=(const RingReader&) = delete;
 
-  // Starts the next iterator: what is left of older epochs will be released unread. Returns the epoch it reads.
-  uint64_t StartIteration();
+  // Starts the next iterator: what is left of older epochs will be released unread. Returns the epoch it reads, which
+  // is the one after the last iterator's, or `at_least` if that is more.
+  uint64_t StartIteration(uint64_t at_least = 0);
 
   enum class Outcome { kBatch, kEndOfEpoch, kTimeout };
   // The next batch of `epoch` in order. Returns at once when one is ready; else spins briefly, then sleeps until one

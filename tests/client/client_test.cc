@@ -213,6 +213,25 @@ TEST_F(ClientTest, NewIteratorEndsTheOldOne) {
   EXPECT_EQ(headrace_next(fresh, 10000, &batch), HEADRACE_END);
 }
 
+TEST_F(ClientTest, WholeWorkerStartsOneEpochForReplicasThatHadDifferentOnes) {
+  options_.replicas = 2;
+  auto loader = StartLoader();
+  ASSERT_EQ(Connect(), HEADRACE_OK);
+  Iterate(1);
+  Iterate(1);
+  headrace_iterator* iterator = Iterate(HEADRACE_WHOLE_WORKER);
+  headrace_batch* batches[2];
+  for (int64_t step = 0; step < 5; ++step) {
+    ASSERT_EQ(headrace_next(iterator, 10000, batches), HEADRACE_OK) << headrace_last_error();
+    for (headrace_batch* batch : batches) {
+      EXPECT_EQ(headrace_batch_epoch(batch), 2);
+      EXPECT_EQ(headrace_batch_step(batch), step);
+      headrace_batch_free(batch);
+    }
+  }
+  EXPECT_EQ(headrace_next(iterator, 10000, batches), HEADRACE_END);
+}
+
 TEST_F(ClientTest, ReplicasReadByThreadsOfTheirOwn) {
   options_.replicas = 2;
   auto loader = StartLoader();

@@ -280,13 +280,15 @@ class ClientTest(unittest.TestCase):
                 __import__(name)
             except ImportError:
                 continue
+            if name == "jax":
+                sys.modules["jax"].config.update("jax_enable_x64", True)
             for component in batch:
                 with self.subTest(f"{name} {component}"):
                     array = getattr(batch[component], name)()
                     self.assertEqual(tuple(array.shape), batch[component].shape)
                     self.assertIn(batch[component].dtype, str(array.dtype))
-                    if name == "torch":
-                        self.assertEqual(array.data_ptr(), batch[component]._buffer.__array_interface__["data"][0])
+                    at = array.data_ptr() if name == "torch" else array.unsafe_buffer_pointer()
+                    self.assertEqual(at, batch[component]._buffer.__array_interface__["data"][0])
 
     def test_imports_no_framework(self):
         self.loader = RingLoader(self.directory)

@@ -139,10 +139,10 @@ headrace_status headrace_get_info(const headrace_dataset* dataset, headrace_info
 
 #define HEADRACE_WHOLE_WORKER (-1)
 
-/* Starts an epoch: the first iterator over a replica reads epoch 0, each further one the next epoch. A new iterator
- * ends the older ones over its replicas. `replica` is from 0 to replicas_per_worker - 1, or HEADRACE_WHOLE_WORKER: all
- * of them. The first iterator over a replica attaches to it, until the data set is freed: HEADRACE_CONFLICT if somebody
- * else has. */
+/* Starts an epoch: the first iterator over a replica reads epoch 0, each further one the next epoch, counted over the
+ * trainer's restarts; several replicas together, the first that none of them has started. A new iterator ends the older
+ * ones over its replicas. `replica` is from 0 to replicas_per_worker - 1, or HEADRACE_WHOLE_WORKER: all of them. The
+ * first iterator over a replica attaches to it, until the data set is freed: HEADRACE_CONFLICT if somebody else has. */
 headrace_status headrace_iterator_create(headrace_dataset* dataset, int32_t replica, headrace_iterator** iterator);
 void headrace_iterator_free(headrace_iterator* iterator);
 /* The number of batches of a step: 1, or replicas_per_worker. */

@@ -78,7 +78,7 @@ class Array:
         return torch.from_dlpack(self)
 
     def jax(self) -> jax.Array:
-        """A JAX array over this memory, on the CPU."""
+        """A JAX array over this memory, on the CPU. Without jax_enable_x64, JAX copies 64-bit types to 32-bit ones."""
         import jax.dlpack
 
         return jax.dlpack.from_dlpack(self)

@@ -105,7 +105,7 @@ class Loader : public testing::Test {
     if (outcome == RingReader::Outcome::kEndOfEpoch) return std::vector<int64_t>();
     std::vector<int64_t> values(view.rows);
     if (view.rows > 0) std::memcpy(values.data(), view.data + view.extents[0].offset, view.extents[0].bytes);
-    reader.Release(view.ticket);
+    reader.Release(view);
     return values;
   }
 
