@@ -39,9 +39,9 @@ def run_counted(*command, pending=frozenset()):
     for line in process.stdout:
         name = line.split()[1].rstrip(":") if line.startswith("FAIL ") else ""
         failures.add(name)
-        if name not in pending:
-            print(line, end="", flush=True)
         match = CLOSING_LINE.match(line.strip())
+        if name not in pending and not match:
+            print(line, end="", flush=True)
         counts = (int(match[1]), int(match[2])) if match else counts
     status = process.wait()
     if counts is None:
