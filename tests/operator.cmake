@@ -11,6 +11,9 @@ endforeach()
 
 # Not under TSan: the HTTP library is not instrumented and reports races of its own.
 headrace_test(operator/kube/transport DEPS operator_fakes headrace::operator_kube)
+# libcrypto has no frame pointers: only the slow unwinder sees which of its functions kept something.
+set_property(TEST operator/kube/transport PROPERTY ENVIRONMENT
+  ASAN_OPTIONS=fast_unwind_on_malloc=0 LSAN_OPTIONS=suppressions=tests/operator/kube/transport_lsan.supp)
 
 # Text cases: cases/*.yaml beside the tests.
 find_package(yaml-cpp REQUIRED)
