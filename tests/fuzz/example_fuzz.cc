@@ -1,0 +1,39 @@
+// Any bytes as a tf.train.Example: a row or an error, and nothing touched outside the bytes and the row.
+#include <cstdlib>
+
+#include "sidecar/decode/decoder.h"
+
+using namespace headrace;
+using namespace headrace::side;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const std::vector<std::string> paths = {"fuzz"};
+  static const std::vector<Feature> features = {{"x", DType::kFloat32, {2}, {}, false},
+                                                {"y", DType::kInt16, {}, {7}, true},
+                                                {"z", DType::kUint8, {3}, {}, false},
+                                                {"h", DType::kFloat16, {2}, {0.5}, true}};
+  static const auto decoder = MakeExampleDecoder(features, paths);
+  const std::unique_ptr<uint8_t[]> rows[] = {std::make_unique<uint8_t[]>(8), std::make_unique<uint8_t[]>(2),
+                                             std::make_unique<uint8_t[]>(3), std::make_unique<uint8_t[]>(4)};
+  uint8_t* const columns[] = {rows[0].get(), rows[1].get(), rows[2].get(), rows[3].get()};
+  Record record;
+  record.data = data;
+  record.size = static_cast<uint32_t>(size);
+  const Status status = decoder->Decode({&record, 1}, columns);
+  if (!status.ok() && status.message().empty()) std::abort();  // an error that says nothing
+  return 0;
+}
+
+#ifndef HEADRACE_LIBFUZZER
+#include "tests/fuzz/mutate.h"
+#include "tests/sidecar/files.h"
+
+int main() {
+  const std::string unpacked = Message(3, Varint(1 << 3) + Varint(5));
+  fuzz::Mutate(
+      {ExampleOf({{"x", FloatList({1, 2})}, {"y", Int64List({3})}, {"z", BytesList("abc")}}),
+       ExampleOf({{"z", BytesList("abc")}, {"h", FloatList({1, 2})}, {"y", unpacked}, {"x", FloatList({1, 2})}})},
+      200000);
+  return 0;
+}
+#endif
