@@ -26,7 +26,7 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
 namespace ssl = asio::ssl;
-using tcp = asio::ip::tcp;
+using Tcp = asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr uint32_t kMaxHeaderBytes = 16 << 10;
@@ -52,7 +52,7 @@ struct HttpServer::State {
   // A thread's body: an exception (no memory) costs one connection, not the thread.
   void Run();
   void Accept();
-  void OnAccept(error_code error, tcp::socket socket);
+  void OnAccept(error_code error, Tcp::socket socket);
   // A session ended: counts it and wakes an acceptor that waits for room.
   void Release();
   // The TLS context for the next connection, rebuilt when the key pair changed; null if there is none yet.
@@ -72,7 +72,7 @@ struct HttpServer::State {
 
   asio::io_context context;
   asio::strand<asio::io_context::executor_type> accept_strand{asio::make_strand(context)};
-  tcp::acceptor acceptor{accept_strand};
+  Tcp::acceptor acceptor{accept_strand};
   asio::steady_timer rest{accept_strand};
   std::vector<std::thread> threads;
 };
@@ -162,7 +162,7 @@ class Session : public std::enable_shared_from_this<Session<Stream, Server>> {
       stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
     } else {
       error_code ignored;
-      stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+      stream_.socket().shutdown(Tcp::socket::shutdown_send, ignored);
     }
   }
 
@@ -210,10 +210,10 @@ void HttpServer::State::Run() {
 
 void HttpServer::State::Accept() {
   acceptor.async_accept(asio::make_strand(context),
-                        [this](error_code error, tcp::socket socket) { OnAccept(error, std::move(socket)); });
+                        [this](error_code error, Tcp::socket socket) { OnAccept(error, std::move(socket)); });
 }
 
-void HttpServer::State::OnAccept(error_code error, tcp::socket socket) {
+void HttpServer::State::OnAccept(error_code error, Tcp::socket socket) {
   if (stopping) return;
   if (error) {  // EMFILE and its like pass
     rest.expires_after(kAcceptRest);
@@ -229,7 +229,7 @@ void HttpServer::State::OnAccept(error_code error, tcp::socket socket) {
     paused = !room;
   }
   error_code ignored;
-  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(Tcp::no_delay(true), ignored);
   if (options.tls) {
     if (auto tls = TlsContext()) {
       beast::ssl_stream<beast::tcp_stream> stream(beast::tcp_stream(std::move(socket)), *tls);
@@ -289,10 +289,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions options,
   error_code error;
   const asio::ip::address address = asio::ip::make_address(state->options.address, error);
   if (error) return InvalidArgument("listen address '" + where + "': " + error.message() + "; use a numeric address");
-  tcp::acceptor& acceptor = state->acceptor;
-  const tcp::endpoint endpoint(address, state->options.port);
+  Tcp::acceptor& acceptor = state->acceptor;
+  const Tcp::endpoint endpoint(address, state->options.port);
   acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.set_option(Tcp::acceptor::reuse_address(true), error);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) return Unavailable("cannot listen on " + where + ": " + error.message());

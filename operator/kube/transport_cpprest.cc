@@ -257,7 +257,7 @@ class CpprestTransport : public HttpTransport {
  private:
   // A client with its kept-alive connections.
   struct Pool {
-    explicit Pool(http_client c) : client(std::move(c)) {}
+    explicit Pool(const http_client& c) : client(c) {}
     http_client client;
     std::atomic<bool> worked = false;  // some call succeeded
   };

@@ -32,7 +32,7 @@ class ShuffleDataset : public Dataset<T> {
       size_t written = 0;
       while (written < out.size() && !buffer_.empty()) {
         T& chosen = buffer_[random_.Below(buffer_.size())];
-        out[written++] = std::move(chosen);
+        std::swap(out[written++], chosen);
         // The newest element, or the next of the input, takes the place of the one that left.
         bool more = false;
         if (!ended_) {
@@ -40,7 +40,7 @@ class ShuffleDataset : public Dataset<T> {
           ended_ = !more;
         }
         if (!more) {
-          if (&chosen != &buffer_.back()) chosen = std::move(buffer_.back());
+          std::swap(chosen, buffer_.back());
           buffer_.pop_back();
         }
       }

@@ -31,8 +31,7 @@
  *  7. Nothing waits for ever on a loader that is gone: if it hangs up, calls wait for it to come back for
  *     $HEADRACE_LOADER_TIMEOUT seconds (60 if unset) and then return HEADRACE_UNAVAILABLE. Its batches survive its
  *     restart, and yours: what was not freed is delivered again. */
-#ifndef HEADRACE_CLIENT_H_
-#define HEADRACE_CLIENT_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -186,5 +185,3 @@ headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index
 #ifdef __cplusplus
 }
 #endif
-
-#endif /* HEADRACE_CLIENT_H_ */
