@@ -1,5 +1,6 @@
 #include "cli/case_run.h"
 
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -59,6 +60,12 @@ class Reading {
     observation.element_spec = (*stream)->element_spec();
     observation.policy = (*stream)->effective_policy();
     observation.warnings = (*stream)->warnings();
+    observation.context =
+        std::make_shared<json>((*stream)->InputContext(case_.json->value("global_batch", int64_t{0})));
+    if (case_.api == "values_from_function") {
+      observation.values = std::make_shared<json>((*stream)->Values(case_.json->at("value") == "replica_id"));
+      return observation;
+    }
     streams_[w] = std::move(stream).value();
     return observation;
   }
@@ -118,8 +125,11 @@ std::vector<WorkerObservation> Refused(const ConformanceCase& conformance_case, 
 
 Result<std::vector<WorkerObservation>> Observe(const ConformanceCase& conformance_case) {
   ASSIGN_OR_RETURN(const ScratchDirectory directory, ScratchDirectory::Make("headrace-verify-"));
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths, WriteFiles(conformance_case, directory.path()));
-  ASSIGN_OR_RETURN(const json spec_json, CaseSpec(conformance_case, paths));
+  CasePaths paths;
+  paths.conformance_case = directory.path() + "/case.jsonl";
+  std::ofstream(paths.conformance_case) << conformance_case.json->dump() << "\n";
+  ASSIGN_OR_RETURN(paths.files, WriteFiles(conformance_case, directory.path()));
+  ASSIGN_OR_RETURN(const json spec_json, CaseSpec(conformance_case, paths, SiblingBinary("headrace")));
   Result<InputSpec> spec = ParseInputSpec(spec_json);
   if (!spec.ok()) return Refused(conformance_case, spec.status());
   const Plan plan = CompilePlan(std::move(spec).value(), conformance_case.name);

@@ -154,6 +154,7 @@ Result<int> RunInput(const CommandLine& line) {
   LoaderOptions loader_options;
   loader_options.workers = options.workers;
   loader_options.replicas_per_worker = options.replicas;
+  loader_options.function_output_fd = STDERR_FILENO;
   loader_options.data_directory = input.data_directory;
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   loader_options.run_id = input.name + "-" + std::to_string(now);

@@ -24,12 +24,6 @@ std::string HashOf(const InputSpec& spec) {
   return hash;
 }
 
-std::string SourceName(const InputSpec& spec) {
-  if (std::holds_alternative<RangeSource>(spec.source)) return "range";
-  if (std::holds_alternative<TensorsSource>(spec.source)) return "tensors";
-  return "files";
-}
-
 bool HasHint(const std::vector<Transformation>& pipeline) {
   for (const Transformation& transformation : pipeline) {
     const auto* shard = std::get_if<Shard>(&transformation);
@@ -50,11 +44,18 @@ Plan CompilePlan(InputSpec spec, std::string input) {
   plan.hash = HashOf(spec);
   const bool files = std::holds_alternative<FilesSource>(spec.source);
   plan.effective_policy = spec.distribution.auto_shard_policy;
-  if (plan.effective_policy == AutoShardPolicy::kAuto) {
+  if (std::holds_alternative<FunctionSource>(spec.source)) {
+    if (plan.effective_policy != AutoShardPolicy::kAuto && plan.effective_policy != AutoShardPolicy::kOff) {
+      plan.warnings.push_back("spec.distribution.autoShardPolicy: " + std::string(PolicyName(plan.effective_policy)) +
+                              " has no effect on spec.source.function: shard in the function, by the InputContext that "
+                              "it gets");
+    }
+    plan.effective_policy = AutoShardPolicy::kOff;
+  } else if (plan.effective_policy == AutoShardPolicy::kAuto) {
     plan.effective_policy = files ? AutoShardPolicy::kFile : AutoShardPolicy::kData;
     if (!files) {
       plan.warnings.push_back("spec.distribution.autoShardPolicy: Auto became Data, since spec.source." +
-                              SourceName(spec) +
+                              std::string(SourceName(spec.source)) +
                               " has no files to shard: every worker reads the whole source and keeps its own share; "
                               "set Data to say so, or Off to give every worker everything");
     }
@@ -102,7 +103,8 @@ Status CheckTopology(const Plan& plan, const Topology& topology) {
     return InvalidArgument("spec.distribution.strategy: Mirrored is for one worker, and the run has " +
                            std::to_string(workers) + "; use MultiWorkerMirrored");
   }
-  if (replicas > 1 && PipelineElement(plan.spec).batch_dims == 0) {
+  const bool function = std::holds_alternative<FunctionSource>(plan.spec.source);
+  if (replicas > 1 && !function && PipelineElement(plan.spec).batch_dims == 0) {
     return InvalidArgument("spec.pipeline: its elements have no batch dimension, so they cannot be split over " +
                            Plural(replicas, "replica") + " (" + Plural(workers, "worker") + " x " +
                            std::to_string(topology.replicas_per_worker) +
@@ -111,8 +113,8 @@ Status CheckTopology(const Plan& plan, const Topology& topology) {
   if (workers > 1 && plan.effective_policy == AutoShardPolicy::kFile &&
       !std::holds_alternative<FilesSource>(plan.spec.source)) {
     return InvalidArgument("spec.distribution.autoShardPolicy: File needs files to share out among " +
-                           Plural(workers, "worker") + ", and spec.source." + SourceName(plan.spec) +
-                           " has none; use Auto or Data");
+                           Plural(workers, "worker") + ", and spec.source." +
+                           std::string(SourceName(plan.spec.source)) + " has none; use Auto or Data");
   }
   return {};
 }

@@ -17,7 +17,8 @@ struct LoaderConfig {
   Topology topology;
   std::string listen_address;  // HEADRACE_LISTEN; empty: no HTTP
   uint16_t listen_port = 0;
-  bool serve_errors = false;  // HEADRACE_SERVE_ERRORS: stay up and answer with the error at the first attempt
+  int64_t function_timeout_ms = 0;  // HEADRACE_FUNCTION_TIMEOUT
+  bool serve_errors = false;        // HEADRACE_SERVE_ERRORS: stay up and answer with the error at the first attempt
 };
 
 // Errors: InvalidArgument naming the variable, its value and what it takes.

@@ -4,15 +4,26 @@
 
 namespace headrace::side {
 
+namespace {
+
+int64_t PrefetchSteps(const Feed& feed) {
+  return feed.plan().spec.delivery.prefetch_steps.value_or(feed.default_prefetch_steps());
+}
+
+}  // namespace
+
 Engine::Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings)
-    : feed_(*feed), rings_(*rings), counters_(rings->size()), written_(rings->size()) {}
+    : feed_(*feed),
+      rings_(*rings),
+      counters_(rings->size()),
+      on_demand_(PrefetchSteps(*feed) == 0),
+      written_(rings->size()) {}
 
 Result<std::vector<std::unique_ptr<ring::RingWriter>>> Engine::OpenRings(const std::string& run_dir, const Feed& feed) {
   const Topology& topology = feed.topology();
-  const int64_t prefetch = feed.plan().spec.delivery.prefetch_steps.value_or(feed.default_prefetch_steps());
   ring::RingGeometry geometry;
   // Beside what is prefetched: the batch that the trainer holds, and the end of an epoch.
-  geometry.slot_count = static_cast<uint64_t>(prefetch) + 2;
+  geometry.slot_count = static_cast<uint64_t>(PrefetchSteps(feed)) + 2;
   geometry.slot_bytes = feed.max_bytes();
   geometry.component_count = static_cast<uint32_t>(feed.element_spec().size());
   geometry.plan_hash = feed.plan().hash;
@@ -45,6 +56,7 @@ Status Engine::RunEpochs(const std::atomic<bool>& stop) {
   position_ = {(*behind)->next_epoch(), (*behind)->next_step(), seed != 0 ? seed : feed_.run_seed()};
   while (!stop.load(std::memory_order_relaxed)) {
     MoveToWanted();
+    if (!AwaitDemand(stop)) continue;
     epoch_.store(position_.epoch, std::memory_order_relaxed);
     RETURN_IF_ERROR(RunEpoch(stop));
   }
@@ -70,6 +82,17 @@ bool Engine::MoveToWanted() {
   return true;
 }
 
+bool Engine::AwaitDemand(const std::atomic<bool>& stop) {
+  if (!on_demand_) return true;
+  while (!stop.load(std::memory_order_relaxed)) {
+    if (std::any_of(rings_.begin(), rings_.end(), [](const auto& ring) { return ring->Demanded(); })) return true;
+    if (MoveToWanted()) return false;
+    // The other replicas' clients are noticed when this sleep is over: they wait for replica 0's as a rule.
+    rings_[0]->AwaitClient();
+  }
+  return false;
+}
+
 Status Engine::RunEpoch(const std::atomic<bool>& stop) {
   ASSIGN_OR_RETURN(const std::unique_ptr<FeedEpoch> epoch, feed_.Start(position_));
   for (Written& written : written_) written.waits = false;
@@ -89,7 +112,7 @@ Status Engine::RunEpoch(const std::atomic<bool>& stop) {
     position_.step = static_cast<uint64_t>(delivery.step) + 1;
     // A client moves all replicas, between steps.
     const ring::Position here = position_;
-    if (MoveToWanted()) return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
+    if (MoveToWanted() || !AwaitDemand(stop)) return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
   }
   return {};
 }

@@ -40,6 +40,8 @@ class Engine {
   // From position_ to the end of its epoch, or until a client wants to be elsewhere.
   Status RunEpoch(const std::atomic<bool>& stop);
   Status Deliver(FeedEpoch& epoch, const Delivery& delivery, const std::atomic<bool>& stop);
+  // Waits until a trainer asks for the next step. false: stop, or position_ has moved.
+  bool AwaitDemand(const std::atomic<bool>& stop);
   // Publishes what was written and waits.
   void PublishWritten(uint32_t flags);
   Status PublishEnd(const ring::Position& end, const std::atomic<bool>& stop);
@@ -49,6 +51,7 @@ class Engine {
   Feed& feed_;
   std::vector<std::unique_ptr<ring::RingWriter>>& rings_;
   std::vector<ReplicaCounters> counters_;
+  const bool on_demand_;  // nothing is prefetched: a step is asked of the feed when a trainer asks for it
   std::atomic<uint64_t> epoch_{0};
   ring::Position position_;  // of the next step
 
