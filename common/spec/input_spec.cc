@@ -229,10 +229,12 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
     errors->push_back({"spec.features", "goes with spec.source.files only; range and tensors have their own types"});
   }
   const AutoShardPolicy policy = spec.distribution.auto_shard_policy;
-  const bool data = policy == AutoShardPolicy::kData || (policy == AutoShardPolicy::kAuto && !files);
+  const bool by_file = files && !NumbersRecords(spec.pipeline);
+  const bool data = policy == AutoShardPolicy::kData || (policy == AutoShardPolicy::kAuto && !by_file);
   if (data && spec.distribution.rebatch == Rebatch::kContinuous) {
     errors->push_back({"spec.distribution.rebatch",
-                       "\"Continuous\" does not go with policy Data (to which Auto falls back without files): Data "
+                       "\"Continuous\" does not go with policy Data (to which Auto falls back without files, and with "
+                       "enumerate): Data "
                        "cuts each batch on its own; use PerBatch"});
   }
   int batches = 0;
