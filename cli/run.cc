@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "cli/commands.h"
-#include "cli/input_file.h"
+#include "cli/input_flags.h"
 #include "cli/interrupt.h"
 #include "cli/loaders.h"
 #include "cli/step_print.h"
@@ -16,14 +16,10 @@
 namespace headrace::cli {
 namespace {
 
-constexpr Flag kFlags[] = {
-    {"file", "FILE", "YAML file with the DistributedInput; - is standard input", 'f'},
-    {"input", "NAME", "which one, if the file holds several", 0},
-    {"workers", "N", "number of workers (default 1)", 'w'},
-    {"replicas", "N", "replicas a worker (default: spec.distribution.replicasPerWorker, else 1)", 'r'},
+constexpr auto kFlags = WithInputFlags({
     {"steps", "N", "stop each epoch after N steps", 0},
     {"epochs", "N", "number of epochs (default 1)", 0},
-};
+});
 
 constexpr std::string_view kHelp =
     R"(Starts the same loaders as a cluster does, as processes on this machine, and prints what each
@@ -49,17 +45,10 @@ struct RunOptions {
   int64_t epochs = 1;
 };
 
-Result<RunOptions> ReadOptions(const CommandLine& line, const Plan& plan) {
-  RunOptions options;
-  ASSIGN_OR_RETURN(const auto workers, line.Integer("workers", 1));
-  ASSIGN_OR_RETURN(const auto replicas, line.Integer("replicas", 1));
+Result<RunOptions> ReadOptions(const CommandLine& line, const SizedInput& sized) {
   ASSIGN_OR_RETURN(const auto steps, line.Integer("steps", 1));
   ASSIGN_OR_RETURN(const auto epochs, line.Integer("epochs", 1));
-  options.workers = workers.value_or(1);
-  options.replicas = replicas.value_or(plan.spec.distribution.replicas_per_worker.value_or(1));
-  options.steps = steps.value_or(-1);
-  options.epochs = epochs.value_or(1);
-  return options;
+  return RunOptions{sized.workers, sized.replicas, steps.value_or(-1), epochs.value_or(1)};
 }
 
 std::string Count(int64_t count, const std::string& noun) {
@@ -139,14 +128,13 @@ class Printer {
 };
 
 Result<int> RunInput(const CommandLine& line) {
-  const std::optional<std::string> file = line.Text("file");
-  if (!file) return InvalidArgument("run needs -f FILE, for example -f examples/digits/input.yaml");
   if (!line.positional().empty()) {
     return InvalidArgument("unexpected argument \"" + line.positional()[0] + "\": a COMMAND stands after --");
   }
-  ASSIGN_OR_RETURN(const LocalInput input, LoadInput(*file, line.Text("input").value_or("")));
-  ASSIGN_OR_RETURN(const RunOptions options, ReadOptions(line, input.plan));
-  RETURN_IF_ERROR(CheckTopology(input.plan, {options.workers, 0, options.replicas}), *file);
+  ASSIGN_OR_RETURN(const SizedInput sized, ReadSizedInput(line, "run"));
+  ASSIGN_OR_RETURN(const RunOptions options, ReadOptions(line, sized));
+  const LocalInput& input = sized.input;
+  RETURN_IF_ERROR(CheckTopology(input.plan, {options.workers, 0, options.replicas}), sized.file);
   CatchInterrupts();
   signal(SIGPIPE, SIG_IGN);
 

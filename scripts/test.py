@@ -108,21 +108,29 @@ def e2e():
     return junit_counts(report)
 
 
+def property_test():
+    run("make", "-s", "build")
+    return run_counted(sys.executable, "tests/property/run.py")
+
+
 PARTS = {part.__name__: part for part in (lint, unit, tsan, conformance, e2e)}
+# Not of `make test`: it downloads TensorFlow.
+ON_REQUEST = {"property": property_test}
 
 
 def main():
     names = sys.argv[1:] or list(PARTS)
-    unknown = [name for name in names if name not in PARTS]
+    parts = PARTS | ON_REQUEST
+    unknown = [name for name in names if name not in parts]
     if unknown:
-        sys.exit(f"unknown part {unknown[0]}: one of {', '.join(PARTS)}")
+        sys.exit(f"unknown part {unknown[0]}: one of {', '.join(parts)}")
     REPORTS.mkdir(parents=True, exist_ok=True)
     table = []
     for name in names:
         print(f"== {name}", flush=True)
         began = time.monotonic()
         try:
-            passed, failed = PARTS[name]()
+            passed, failed = parts[name]()
             note = ""
         except Failed as failure:
             passed, failed, note = 0, 1, str(failure)

@@ -149,8 +149,8 @@ FunctionSource ParseFunction(ObjectReader& reader, std::vector<FieldError>* erro
     function.container = container->dump();
     ObjectReader fields(*container, reader.Path("container"), errors);
     fields.RequiredString("image", 1024);
-    for (const char* name : {"imagePullPolicy", "command", "args", "workingDir", "env", "resources", "volumeMounts",
-                             "securityContext"}) {
+    for (const char* name :
+         {"imagePullPolicy", "command", "args", "workingDir", "env", "resources", "volumeMounts", "securityContext"}) {
       fields.Any(name);
     }
     for (const char* part : {"command", "args"}) {
@@ -274,10 +274,12 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
   }
   const AutoShardPolicy policy = spec.distribution.auto_shard_policy;
   const bool function = std::holds_alternative<FunctionSource>(spec.source);
-  const bool data = !function && (policy == AutoShardPolicy::kData || (policy == AutoShardPolicy::kAuto && !files));
+  const bool by_file = files && !NumbersRecords(spec.pipeline);
+  const bool data = !function && (policy == AutoShardPolicy::kData || (policy == AutoShardPolicy::kAuto && !by_file));
   if (data && spec.distribution.rebatch == Rebatch::kContinuous) {
     errors->push_back({"spec.distribution.rebatch",
-                       "\"Continuous\" does not go with policy Data (to which Auto falls back without files): Data "
+                       "\"Continuous\" does not go with policy Data (to which Auto falls back without files, and with "
+                       "enumerate): Data "
                        "cuts each batch on its own; use PerBatch"});
   }
   int batches = 0;

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/spec/transformations.h"
+
 namespace headrace {
 namespace {
 
@@ -22,6 +24,16 @@ std::string HashOf(const InputSpec& spec) {
     hash += kHex[digest[i] & 15];
   }
   return hash;
+}
+
+// Why the source cannot be sharded by file; empty if it can.
+std::string WhyNotByFile(const InputSpec& spec) {
+  if (!std::holds_alternative<FilesSource>(spec.source)) {
+    return "spec.source." + std::string(SourceName(spec.source)) + " has no files to shard";
+  }
+  // As in TensorFlow, where enumerate is a zip with a range, and a range is no source that can be sharded.
+  if (NumbersRecords(spec.pipeline)) return "enumerate in spec.pipeline numbers the records of all files";
+  return "";
 }
 
 bool HasHint(const std::vector<Transformation>& pipeline) {
@@ -52,11 +64,11 @@ Plan CompilePlan(InputSpec spec, std::string input) {
     }
     plan.effective_policy = AutoShardPolicy::kOff;
   } else if (plan.effective_policy == AutoShardPolicy::kAuto) {
-    plan.effective_policy = files ? AutoShardPolicy::kFile : AutoShardPolicy::kData;
-    if (!files) {
-      plan.warnings.push_back("spec.distribution.autoShardPolicy: Auto became Data, since spec.source." +
-                              std::string(SourceName(spec.source)) +
-                              " has no files to shard: every worker reads the whole source and keeps its own share; "
+    const std::string reason = WhyNotByFile(spec);
+    plan.effective_policy = reason.empty() ? AutoShardPolicy::kFile : AutoShardPolicy::kData;
+    if (!reason.empty()) {
+      plan.warnings.push_back("spec.distribution.autoShardPolicy: Auto became Data, since " + reason +
+                              ": every worker reads the whole source and keeps its own share; "
                               "set Data to say so, or Off to give every worker everything");
     }
   }
@@ -110,11 +122,10 @@ Status CheckTopology(const Plan& plan, const Topology& topology) {
                            std::to_string(topology.replicas_per_worker) +
                            "); add a batch whose size is the global batch");
   }
-  if (workers > 1 && plan.effective_policy == AutoShardPolicy::kFile &&
-      !std::holds_alternative<FilesSource>(plan.spec.source)) {
-    return InvalidArgument("spec.distribution.autoShardPolicy: File needs files to share out among " +
-                           Plural(workers, "worker") + ", and spec.source." +
-                           std::string(SourceName(plan.spec.source)) + " has none; use Auto or Data");
+  if (const std::string reason = WhyNotByFile(plan.spec);
+      workers > 1 && plan.effective_policy == AutoShardPolicy::kFile && !reason.empty()) {
+    return InvalidArgument("spec.distribution.autoShardPolicy: File shares out files among " +
+                           Plural(workers, "worker") + ", and " + reason + "; use Auto or Data");
   }
   return {};
 }
