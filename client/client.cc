@@ -2,6 +2,7 @@
 #include "headrace/client.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -41,8 +42,7 @@ struct headrace_iterator {
 struct headrace_batch {
   std::shared_ptr<Connection> connection;
   SlotView view;
-  std::vector<int64_t> dims;       // each tensor's shape, then its strides
-  std::vector<int32_t> first_dim;  // of each tensor, in `dims`
+  std::vector<std::array<int64_t, headrace::ring::kMaxDims>> strides;  // of each tensor, in values
 };
 
 namespace {
@@ -181,40 +181,25 @@ Result<std::vector<std::shared_ptr<Connection>>> Attach(headrace_dataset& datase
   return attached;
 }
 
-// Shape (rows, ...) of each tensor and its strides. The first dimension follows from the number of bytes, since an
-// element that was never batched has no rows.
+// Checks the shapes that the loader wrote against the tensors' bytes, and works out the strides.
 Status MeasureTensors(headrace_batch& batch) {
   const std::vector<Component>& components = batch.connection->components();
-  batch.first_dim.reserve(components.size());
-  size_t total = 0;
-  for (const Component& component : components) total += 2 * component.spec.shape.size();
-  batch.dims.reserve(total);
+  batch.strides.reserve(components.size());
   for (size_t i = 0; i < components.size(); ++i) {
-    const std::vector<int64_t>& shape = components[i].spec.shape;
-    const auto first = static_cast<int32_t>(batch.dims.size());
-    const int64_t bytes = static_cast<int64_t>(batch.view.extents[i].bytes);
-    batch.first_dim.push_back(first);
-    int64_t row_bytes = components[i].value_bytes;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      int64_t dim = shape[d];
-      if (d > 0 && dim == headrace::kUnknownDim) {
-        dim = d - 1 < batch.view.inner_dims.size() ? static_cast<int64_t>(batch.view.inner_dims[d - 1]) : 0;
-      }
-      batch.dims.push_back(dim);
-      if (d > 0 && __builtin_mul_overflow(row_bytes, dim, &row_bytes)) row_bytes = -1;
+    const headrace::ring::ComponentExtent& extent = batch.view.extents[i];
+    std::array<int64_t, headrace::ring::kMaxDims>& strides = batch.strides.emplace_back();
+    bool whole = extent.ndim == components[i].spec.shape.size();
+    int64_t values = 1;
+    for (size_t d = extent.ndim; whole && d-- > 0;) {
+      strides[d] = values;
+      whole = extent.dims[d] >= 0 && !__builtin_mul_overflow(values, extent.dims[d], &values);
     }
-    const int64_t rows = row_bytes > 0 ? bytes / row_bytes : static_cast<int64_t>(batch.view.rows);
-    if (!shape.empty()) batch.dims[static_cast<size_t>(first)] = rows;
-    if (row_bytes < 0 || bytes != row_bytes * (shape.empty() ? 1 : rows)) {
+    int64_t bytes = 0;
+    whole = whole && !__builtin_mul_overflow(values, components[i].value_bytes, &bytes);
+    if (!whole || static_cast<uint64_t>(bytes) != extent.bytes) {
       return headrace::Corrupt("ring: component '" + components[i].spec.name + "' of step " +
-                               std::to_string(batch.view.step) + " has " + std::to_string(bytes) +
-                               " bytes, not a whole number of rows of " + std::to_string(row_bytes));
-    }
-    batch.dims.resize(batch.dims.size() + shape.size());
-    int64_t stride = 1;
-    for (size_t d = shape.size(); d-- > 0;) {
-      batch.dims[static_cast<size_t>(first) + shape.size() + d] = stride;
-      stride *= batch.dims[static_cast<size_t>(first) + d];
+                               std::to_string(batch.view.step) + " has " + std::to_string(extent.bytes) + " bytes in " +
+                               std::to_string(extent.ndim) + " dimensions, which is not what its shape and dtype take");
     }
   }
   return {};
@@ -230,7 +215,7 @@ headrace_status NextStep(headrace_iterator* iterator, StepIterator::PartialStep 
   std::vector<std::unique_ptr<headrace_batch, void (*)(headrace_batch*)>> step;
   step.reserve(connections.size());
   for (size_t i = 0; i < connections.size(); ++i) {
-    step.emplace_back(new headrace_batch{connections[i], iterator->views[i], {}, {}}, headrace_batch_free);
+    step.emplace_back(new headrace_batch{connections[i], iterator->views[i], {}}, headrace_batch_free);
   }
   for (const auto& batch : step) {
     if (Status status = MeasureTensors(*batch); !status.ok()) return Report(status);
@@ -374,23 +359,20 @@ int32_t headrace_batch_replica(const headrace_batch* batch) { return batch->conn
 int64_t headrace_batch_rows(const headrace_batch* batch) { return static_cast<int64_t>(batch->view.rows); }
 int64_t headrace_batch_epoch(const headrace_batch* batch) { return static_cast<int64_t>(batch->view.epoch); }
 int64_t headrace_batch_step(const headrace_batch* batch) { return static_cast<int64_t>(batch->view.step); }
-int32_t headrace_batch_num_tensors(const headrace_batch* batch) {
-  return static_cast<int32_t>(batch->first_dim.size());
-}
+int32_t headrace_batch_num_tensors(const headrace_batch* batch) { return static_cast<int32_t>(batch->strides.size()); }
 
 headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index, headrace_tensor* tensor) {
   return Guard([&] {
-    if (index < 0 || static_cast<size_t>(index) >= batch->first_dim.size()) {
+    if (index < 0 || static_cast<size_t>(index) >= batch->strides.size()) {
       return Report(headrace::InvalidArgument("tensor " + std::to_string(index) + " of " +
-                                              std::to_string(batch->first_dim.size())));
+                                              std::to_string(batch->strides.size())));
     }
     const auto i = static_cast<size_t>(index);
     const headrace::TensorSpec& spec = batch->connection->components()[i].spec;
     const headrace::ring::ComponentExtent& extent = batch->view.extents[i];
-    const int64_t* shape = batch->dims.data() + batch->first_dim[i];
     return Fill(tensor, headrace_tensor{0, spec.name.c_str(), DLPackType(spec.dtype), batch->view.data + extent.offset,
-                                        static_cast<int64_t>(extent.bytes), static_cast<int32_t>(spec.shape.size()),
-                                        shape, shape + spec.shape.size()});
+                                        static_cast<int64_t>(extent.bytes), static_cast<int32_t>(extent.ndim),
+                                        extent.dims, batch->strides[i].data()});
   });
 }
 

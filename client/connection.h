@@ -35,7 +35,7 @@ class Connection {
   const std::vector<Component>& components() const { return components_; }
 
   // The epoch that the next iterator reads, and its start.
-  uint64_t NextEpoch() const { return reader_->header().iterations.load(std::memory_order_relaxed); }
+  uint64_t NextEpoch() const { return reader_->next_epoch(); }
   void StartIteration(uint64_t epoch) { newest_epoch_ = reader_->StartIteration(epoch); }
   // RingReader::Next, which also notices that the loader has gone and waits for it to come back. Errors: those of
   // RingReader::Next; Unavailable if the loader stays away; InvalidArgument if a newer iterator ended this epoch.

@@ -52,19 +52,19 @@ Result<Plan> ReadPlan(const std::string& path) {
   return ParsePlan(json);
 }
 
-ring::HandshakeReply Describe(const Pipeline& pipeline) {
-  const Plan& plan = pipeline.plan();
+ring::HandshakeReply Describe(const Feed& feed) {
+  const Plan& plan = feed.plan();
   ring::HandshakeReply reply;
   reply.plan_hash = plan.hash;
   reply.input = plan.input;
-  reply.topology = pipeline.topology();
+  reply.topology = feed.topology();
   for (const Transformation& transformation : plan.spec.pipeline) {
     if (const auto* batch = std::get_if<headrace::Batch>(&transformation)) reply.global_batch_size = batch->size;
   }
   reply.effective_policy = PolicyName(plan.effective_policy);
   reply.warnings = plan.warnings;
-  reply.element_spec = ElementSpec(plan, pipeline.topology());
-  reply.cardinality = Cardinality(plan.spec);
+  reply.element_spec = feed.element_spec();
+  reply.cardinality = feed.cardinality();
   return reply;
 }
 
@@ -113,19 +113,20 @@ int FailAtStart(const LoaderConfig& config, const Status& error) {
   return 1;
 }
 
-Result<std::unique_ptr<Pipeline>> MakePipeline(const LoaderConfig& config) {
+Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config) {
   ASSIGN_OR_RETURN(Plan plan, ReadPlan(config.plan_path));
-  return Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id);
+  ASSIGN_OR_RETURN(auto pipeline, Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id));
+  return std::unique_ptr<Feed>(std::move(pipeline));
 }
 
 int Serve(const LoaderConfig& config) {
-  auto pipeline = MakePipeline(config);
-  if (!pipeline.ok()) return FailAtStart(config, pipeline.status());
-  auto rings = Engine::OpenRings(config.run_dir, **pipeline);
+  auto feed = MakeFeed(config);
+  if (!feed.ok()) return FailAtStart(config, feed.status());
+  auto rings = Engine::OpenRings(config.run_dir, **feed);
   if (!rings.ok()) return FailAtStart(config, rings.status());
-  Engine engine(pipeline->get(), &*rings);
-  const Probe probe(pipeline->get(), &engine, &*rings);
-  HandshakeOffer offer{Describe(**pipeline), {}};
+  Engine engine(feed->get(), &*rings);
+  const Probe probe(feed->get(), &engine, &*rings);
+  HandshakeOffer offer{Describe(**feed), {}};
   for (const auto& ring : *rings) offer.ring_fds.push_back(ring->fd());
   const auto handshake = HandshakeServer::Start(config.run_dir + "/" + names::kSocketFile, std::move(offer));
   if (!handshake.ok()) return FailAtStart(config, handshake.status());
@@ -134,7 +135,7 @@ int Serve(const LoaderConfig& config) {
   std::error_code ignored;
   std::filesystem::remove(config.run_dir + "/failed", ignored);
 
-  const Plan& plan = (*pipeline)->plan();
+  const Plan& plan = (*feed)->plan();
   for (const std::string& warning : plan.warnings) log::Warning(warning);
   log::Info("serving", {{"input", plan.input},
                         {"plan", plan.hash},
@@ -143,8 +144,7 @@ int Serve(const LoaderConfig& config) {
                         {"workers", std::to_string(config.topology.num_workers)},
                         {"replicas", std::to_string(config.topology.replicas_per_worker)},
                         {"memory", device::HostReason(device::Probe())},
-                        {"files", std::to_string((*pipeline)->source().files.paths.size())},
-                        {"elementSpec", ToString(ElementSpec(plan, config.topology))}});
+                        {"elementSpec", ToString((*feed)->element_spec())}});
 
   std::atomic<bool> stop{false};
   Status outcome;

@@ -19,10 +19,16 @@
 // Files outlive both processes (whole-pod restarts keep an emptyDir): magic, version, plan hash and geometry are
 // compared before anything else is believed.
 //
-// Epochs: a client that starts an iterator increments `iterations`; iterator i (from 0) reads epoch i. The loader
-// publishes an epoch's batches, then a descriptor with kEndOfEpoch and no data, and goes on with the next epoch. When
-// the client starts iterator i before the end of epoch i-1, it releases what it finds of older epochs unread, and the
-// loader abandons the old epoch at the next step, for all replicas of the worker together.
+// Epochs: each iterator of the client reads the epoch after the one before it. The loader publishes an epoch's batches,
+// then a descriptor with kEndOfEpoch and no data, and goes on with the next epoch. When the client starts an iterator
+// before the end of the last one's epoch, it releases what it finds of older epochs unread, and the loader abandons the
+// old epoch at the next step, for all replicas of the worker together.
+//
+// Seeks: an iterator may start anywhere else: in the middle of an epoch, in one that is over, and in the order of
+// another run (`start_seed` seeds the shuffles that have none). The client counts `seeks` up. The loader writes into
+// each descriptor the last seek that it followed; the client releases all with an older one unread.
+//
+// What the client asks for is several words, so it makes `request_version` odd while it writes them.
 #pragma once
 
 #include <atomic>
@@ -32,34 +38,44 @@
 namespace headrace::ring {
 
 inline constexpr char kMagic[8] = {'H', 'D', 'R', 'C', 'R', 'I', 'N', 'G'};
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 inline constexpr size_t kPageBytes = 4096;
 inline constexpr size_t kTensorAlign = 64;
 inline constexpr size_t kMaxErrorBytes = 2048;
 inline constexpr int kMaxComponents = 256;
+inline constexpr int kMaxDims = 10;  // of one component: eight of a record, and two of batch() calls
 
 enum SlotFlags : uint32_t {
   kEndOfEpoch = 1,  // no data: the epoch is over
-  kFailed = 2,      // no data: the loader has failed for good; RingHeader::error says why
   // The last step of an epoch of one worker that not every replica has data for, where all shapes are static:
   // next() ends before it, get_next_as_optional() delivers it (conformance rule "Replicas").
-  kPartialStep = 4,
+  kPartialStep = 2,
 };
 
-// Where one component's tensor lies in its slot; row-major, shape (rows, then the element spec's other dimensions).
+// A place in the order of a run.
+struct Position {
+  uint64_t epoch = 0;
+  uint64_t step = 0;  // the next one to be read
+  uint64_t seed = 0;  // of shuffles without a seed of their own; 0: as the loader's run id has it
+  bool operator==(const Position&) const = default;
+};
+
+// Where one component's tensor lies in its slot, and its shape; row-major.
 struct ComponentExtent {
   uint64_t offset;  // from the slot's first byte
   uint64_t bytes;
+  uint64_t ndim;
+  int64_t dims[kMaxDims];
 };
 
 struct SlotDescriptor {
   uint64_t epoch;
-  uint64_t step;              // within the epoch, from 0
-  uint64_t rows;              // records in this replica's batch; 0 for a batch without data
-  uint32_t flags;             // SlotFlags
-  uint32_t inner_dims_count;  // how many of inner_dims are set
-  uint64_t inner_dims[2];     // inner batch dimensions that vary, after several batch() calls: of dimension 1, then 2
-  uint64_t slot;              // where the batch lies; RingWriter::Publish sets it
+  uint64_t step;   // within the epoch, from 0
+  uint64_t rows;   // records in this replica's batch; 0 for a batch without data
+  uint64_t flags;  // SlotFlags
+  uint64_t seed;   // of the shuffles without a seed of their own, when this batch was made
+  uint64_t seeks;  // RingHeader::seeks when the loader last followed it
+  uint64_t slot;   // where the batch lies; RingWriter::Publish sets it
 };
 static_assert(sizeof(SlotDescriptor) == 56);
 
@@ -87,7 +103,13 @@ struct RingHeader {
   alignas(64) std::atomic<uint64_t> released;
   std::atomic<uint32_t> client_waiting;  // 1 while a client sleeps for a batch (futex on `published`)
   std::atomic<uint32_t> client_pid;      // of the attached client, in its own PID namespace; 0: none. For messages only
-  std::atomic<uint64_t> iterations;      // iterators started so far
+  std::atomic<uint64_t> request_version;  // odd: the six words after it are being written
+  std::atomic<uint64_t> iterations;       // iterators started so far
+  std::atomic<uint64_t> epoch;            // that the newest of them reads
+  std::atomic<uint64_t> seeks;            // of them, those that started elsewhere than at the next epoch
+  std::atomic<uint64_t> start_step;       // of the last seek, and its epoch and seed
+  std::atomic<uint64_t> start_epoch;
+  std::atomic<uint64_t> start_seed;
   std::atomic<uint64_t> trainer_wait_ns;  // time next() was blocked by an empty ring
   std::atomic<uint64_t> batches_read;
 

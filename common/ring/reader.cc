@@ -53,6 +53,8 @@ struct RingReader::Impl {
   uint64_t published_seen = 0;   // saves reading the loader's cache line while batches are ready
   uint64_t epochs_over = 0;      // every epoch below this one is over
   uint64_t held_since_ns = 0;    // when all slots were first found held; 0: they are not
+  uint64_t epoch = 0;            // of the newest iterator
+  uint64_t seeks = 0;            // when it started
 
   std::mutex mutex;
   std::condition_variable freed;
@@ -139,6 +141,39 @@ struct RingReader::Impl {
     return std::optional<uint32_t>(static_cast<uint32_t>(slot));
   }
 
+  // Whether the batch in `slot` was published for an older iterator.
+  bool Stale(uint32_t slot) const {
+    const SlotDescriptor& batch = records[slot].descriptor;
+    return batch.seeks < seeks || batch.epoch < epoch;
+  }
+
+  // Tells the loader where the newest iterator starts, and releases what was published for older ones.
+  void Request(uint64_t wanted_epoch, const Position* seek) {
+    RingHeader& to = header();
+    // A client that was killed in the middle may have left it odd.
+    const uint64_t version = to.request_version.load(std::memory_order_relaxed) | 1;
+    to.request_version.store(version, std::memory_order_seq_cst);
+    to.iterations.store(to.iterations.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+    to.epoch.store(wanted_epoch, std::memory_order_seq_cst);
+    if (seek != nullptr) {
+      to.seeks.store(to.seeks.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+      to.start_epoch.store(seek->epoch, std::memory_order_seq_cst);
+      to.start_step.store(seek->step, std::memory_order_seq_cst);
+      to.start_seed.store(seek->seed, std::memory_order_seq_cst);
+      epochs_over = 0;
+    }
+    to.request_version.store(version + 1, std::memory_order_seq_cst);
+    epoch = wanted_epoch;
+    seeks = to.seeks.load(std::memory_order_relaxed);
+    while (true) {
+      auto slot = Front();
+      if (!slot.ok() || !*slot || !Stale(**slot)) break;  // Next reports the error
+      Skip(**slot);
+    }
+    // Also where nothing was released: the loader may wait to publish a step of the old epoch.
+    WakeIfWaiting(to.loader_waiting, to.released);
+  }
+
   // Moves on behind Front's batch.
   void Advance() {
     if (backlog.empty()) {
@@ -158,23 +193,19 @@ struct RingReader::Impl {
     for (size_t i = 0; i < record.extents.size(); ++i) {
       const ComponentExtent& extent = record.extents[i];
       if (extent.offset > geometry.slot_stride || extent.bytes > geometry.slot_stride - extent.offset ||
-          extent.offset % kTensorAlign != 0) {
+          extent.offset % kTensorAlign != 0 || extent.ndim > kMaxDims) {
         return Corrupt("ring: batch " + std::to_string(record.batch) + ", component " + std::to_string(i) + ": " +
-                       std::to_string(extent.bytes) + " bytes at " + std::to_string(extent.offset) +
-                       " do not fit a slot of " + std::to_string(geometry.slot_stride));
+                       std::to_string(extent.bytes) + " bytes at " + std::to_string(extent.offset) + ", in " +
+                       std::to_string(extent.ndim) + " dimensions, do not fit a slot of " +
+                       std::to_string(geometry.slot_stride));
       }
-    }
-    if (record.descriptor.inner_dims_count > 2) {
-      return Corrupt("ring: batch " + std::to_string(record.batch) + ": inner_dims_count is " +
-                     std::to_string(record.descriptor.inner_dims_count) + ", want at most 2");
     }
     view->batch = record.batch;
     view->slot = slot;
     view->epoch = record.descriptor.epoch;
     view->step = record.descriptor.step;
     view->rows = record.descriptor.rows;
-    view->flags = record.descriptor.flags;
-    view->inner_dims = {record.descriptor.inner_dims, record.descriptor.inner_dims_count};
+    view->flags = static_cast<uint32_t>(record.descriptor.flags);
     view->extents = record.extents;
     view->data = geometry.slot(base, slot);
     return {};
@@ -256,33 +287,30 @@ Result<std::unique_ptr<RingReader>> RingReader::Attach(uint8_t* base, size_t byt
 uint8_t* RingReader::base() const { return impl_->base; }
 size_t RingReader::bytes() const { return impl_->geometry.file_bytes; }
 
+uint64_t RingReader::next_epoch() const {
+  return header_->iterations.load(std::memory_order_relaxed) == 0 ? 0
+                                                                  : header_->epoch.load(std::memory_order_relaxed) + 1;
+}
+
 uint64_t RingReader::StartIteration(uint64_t at_least) {
-  const uint64_t epoch = std::max(header_->iterations.load(std::memory_order_relaxed), at_least);
-  header_->iterations.store(epoch + 1, std::memory_order_seq_cst);
-  while (true) {
-    auto slot = impl_->Front();
-    if (!slot.ok() || !*slot) break;  // Next reports the error
-    if (impl_->records[**slot].descriptor.epoch >= epoch) break;
-    impl_->Skip(**slot);
-  }
-  // Also where nothing was released: the loader may wait to publish a step of the old epoch.
-  WakeIfWaiting(header_->loader_waiting, header_->released);
+  const uint64_t epoch = std::max(next_epoch(), at_least);
+  impl_->Request(epoch, nullptr);
   return epoch;
 }
+
+void RingReader::StartIterationAt(const Position& start) { impl_->Request(start.epoch, &start); }
 
 Result<RingReader::Outcome> RingReader::Next(uint64_t epoch, int timeout_ms, SlotView* view) {
   Impl& impl = *impl_;
   uint64_t deadline_ns = 0;
   for (int round = 0;; ++round) {
-    if (epoch < impl.epochs_over || epoch + 1 < header_->iterations.load(std::memory_order_relaxed)) {
-      return Outcome::kEndOfEpoch;
-    }
+    if (epoch < impl.epochs_over || epoch != impl.epoch) return Outcome::kEndOfEpoch;
     // Read before `published`: what was published before the failure is delivered first.
     const bool failed = header_->failed.load(std::memory_order_acquire) != 0;
     ASSIGN_OR_RETURN(auto slot, impl.Front());
     if (slot) {
       const SlotDescriptor& descriptor = impl.records[*slot].descriptor;
-      if (descriptor.epoch < epoch) {
+      if (impl.Stale(*slot)) {
         impl.Skip(*slot);
         continue;
       }
@@ -290,7 +318,6 @@ Result<RingReader::Outcome> RingReader::Next(uint64_t epoch, int timeout_ms, Slo
         impl.epochs_over = epoch + 1;
         return Outcome::kEndOfEpoch;
       }
-      if ((descriptor.flags & kFailed) != 0) return impl.LoaderError();
       if ((descriptor.flags & kEndOfEpoch) != 0) {
         impl.epochs_over = epoch + 1;
         impl.Skip(*slot);

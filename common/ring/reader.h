@@ -19,7 +19,6 @@ struct SlotView {
   uint64_t step = 0;
   uint64_t rows = 0;
   uint32_t flags = 0;
-  std::span<const uint64_t> inner_dims;
   std::span<const ComponentExtent> extents;
   uint8_t* data = nullptr;  // the slot's first byte
 };
@@ -38,9 +37,13 @@ class RingReader {
   RingReader(const RingReader&) = delete;
   RingReader& operator=(const RingReader&) = delete;
 
+  // The epoch that the next iterator reads: the one after the last iterator's.
+  uint64_t next_epoch() const;
   // Starts the next iterator: what is left of older epochs will be released unread. Returns the epoch it reads, which
-  // is the one after the last iterator's, or `at_least` if that is more.
+  // is next_epoch(), or `at_least` if that is more.
   uint64_t StartIteration(uint64_t at_least = 0);
+  // Starts an iterator at any place: the loader seeks there, and what it published before is released unread.
+  void StartIterationAt(const Position& start);
 
   enum class Outcome { kBatch, kEndOfEpoch, kTimeout };
   // The next batch of `epoch` in order. Returns at once when one is ready; else spins briefly, then sleeps until one

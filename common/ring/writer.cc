@@ -45,6 +45,16 @@ struct RingWriter::Impl {
   std::optional<uint64_t> reserved_slot;
   uint64_t next_epoch = 0;
   uint64_t next_step = 0;
+  uint64_t last_seed = 0;
+  uint64_t seeks_followed = 0;
+  uint64_t epoch_seen = 0;  // that the client asked for
+
+  // What the client asks for.
+  struct Request {
+    uint64_t epoch = 0;
+    uint64_t seeks = 0;
+    Position start;
+  };
 
   ~Impl() {
     if (base != nullptr) munmap(base, geometry.file_bytes);
@@ -62,6 +72,20 @@ struct RingWriter::Impl {
     bool end = (last.flags & kEndOfEpoch) != 0;
     next_epoch = end ? last.epoch + 1 : last.epoch;
     next_step = end ? 0 : last.step + 1;
+    last_seed = last.seed;
+  }
+
+  // Nothing while the client is writing it.
+  static std::optional<Request> ReadRequest(const RingHeader& header) {
+    const uint64_t version = header.request_version.load(std::memory_order_seq_cst);
+    Request request;
+    request.epoch = header.epoch.load(std::memory_order_seq_cst);
+    request.seeks = header.seeks.load(std::memory_order_seq_cst);
+    request.start = {header.start_epoch.load(std::memory_order_seq_cst),
+                     header.start_step.load(std::memory_order_seq_cst),
+                     header.start_seed.load(std::memory_order_seq_cst)};
+    if (version % 2 != 0 || header.request_version.load(std::memory_order_seq_cst) != version) return {};
+    return request;
   }
 };
 
@@ -102,7 +126,13 @@ Result<std::unique_ptr<RingWriter>> RingWriter::Open(const std::string& path, co
       header.failed.store(0, std::memory_order_release);
       header.loader_waiting.store(0, std::memory_order_relaxed);
       impl.published = header.published.load(std::memory_order_relaxed);
-      if (impl.published > 0) impl.SetNext(*layout.descriptor(impl.base, impl.published - 1));
+      if (impl.published > 0) {
+        const SlotDescriptor& last = *layout.descriptor(impl.base, impl.published - 1);
+        impl.SetNext(last);
+        impl.seeks_followed = last.seeks;
+        // A seek back may have left the ring before the epoch that the client asked for: it is no news.
+        impl.epoch_seen = std::min(header.epoch.load(std::memory_order_relaxed), impl.next_epoch);
+      }
       writer->header_ = &header;
       return writer;
     }
@@ -156,9 +186,23 @@ uint64_t RingWriter::next_epoch() const { return impl_->next_epoch; }
 uint64_t RingWriter::next_step() const { return impl_->next_step; }
 int RingWriter::fd() const { return impl_->fd; }
 
-uint64_t RingWriter::wanted_epoch() const {
-  uint64_t iterations = header_->iterations.load(std::memory_order_seq_cst);
-  return iterations == 0 ? 0 : iterations - 1;
+uint64_t RingWriter::seed() const { return impl_->last_seed; }
+
+std::optional<Position> RingWriter::TakeSeek() {
+  const std::optional<Impl::Request> request = impl_->ReadRequest(*header_);
+  if (!request || request->seeks == impl_->seeks_followed) return {};
+  impl_->seeks_followed = request->seeks;
+  impl_->epoch_seen = request->epoch;
+  impl_->next_epoch = request->start.epoch;
+  impl_->next_step = request->start.step;
+  return request->start;
+}
+
+std::optional<uint64_t> RingWriter::TakeNewerEpoch() {
+  const std::optional<Impl::Request> request = impl_->ReadRequest(*header_);
+  if (!request || request->epoch <= impl_->epoch_seen) return {};
+  impl_->epoch_seen = request->epoch;
+  return request->epoch;
 }
 
 uint64_t RingWriter::occupancy() const {
@@ -170,8 +214,9 @@ Result<uint8_t*> RingWriter::Reserve(const std::atomic<bool>& stop, uint64_t epo
   const uint64_t slot_count = impl_->geometry.slot_count;
   for (int round = 0;; ++round) {
     if (stop.load(std::memory_order_relaxed)) return Cancelled("asked to stop");
-    if (wanted_epoch() > epoch) {
-      return Cancelled("the client reads epoch " + std::to_string(wanted_epoch()) + ", past epoch " +
+    const auto request = impl_->ReadRequest(*header_);
+    if (request && (request->epoch > epoch || request->seeks != impl_->seeks_followed)) {
+      return Cancelled("the client reads epoch " + std::to_string(request->epoch) + ", not epoch " +
                        std::to_string(epoch));
     }
     uint64_t released = header_->released.load(std::memory_order_acquire);
@@ -210,10 +255,11 @@ void RingWriter::Publish(const SlotDescriptor& descriptor, std::span<const Compo
   SlotDescriptor* header = impl_->geometry.descriptor(impl_->base, batch);
   *header = descriptor;
   header->slot = *impl_->reserved_slot;
+  header->seeks = impl_->seeks_followed;
   impl_->reserved_slot.reset();
   ComponentExtent* to = impl_->geometry.extents(impl_->base, batch);
   for (uint32_t i = 0; i < impl_->geometry.component_count; ++i) {
-    to[i] = i < extents.size() ? extents[i] : ComponentExtent{0, 0};
+    to[i] = i < extents.size() ? extents[i] : ComponentExtent{};
   }
   impl_->SetNext(descriptor);
   impl_->published = batch + 1;

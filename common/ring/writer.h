@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ struct RingGeometry {
 
 inline constexpr uint64_t kAnyEpoch = ~uint64_t{0};
 
-// Used by one thread; header(), wanted_epoch() and occupancy() by any.
+// Used by one thread; header() and occupancy() by any.
 class RingWriter {
  public:
   // Creates the file at `path`, or takes over the one there if plan and geometry are the same (a restarted loader: what
@@ -40,9 +41,17 @@ class RingWriter {
   uint64_t next_epoch() const;
   uint64_t next_step() const;
 
+  // Of the last batch published; 0 if there is none.
+  uint64_t seed() const;
+
+  // Where the client wants to be instead, if it has said so since the last call: by a seek, which is followed from now
+  // on (next_epoch() and next_step() are there), or by an iterator over a later epoch.
+  std::optional<Position> TakeSeek();
+  std::optional<uint64_t> TakeNewerEpoch();
+
   // Waits for a free slot and returns its memory (slot_bytes long), aligned to pages. Calling it again without Publish
-  // returns the same slot. Errors: Cancelled soon after `stop` becomes true, or when the client has moved on past
-  // `epoch` (see wanted_epoch); Corrupt if the client wrote counters that cannot be.
+  // returns the same slot. Errors: Cancelled soon after `stop` becomes true, or when the client wants to be elsewhere
+  // than in `epoch`; Corrupt if the client wrote counters that cannot be.
   Result<uint8_t*> Reserve(const std::atomic<bool>& stop, uint64_t epoch = kAnyEpoch);
   // Publishes the reserved slot. REQUIRES: Reserve succeeded since the last Publish. `extents` has component_count
   // entries, or none for a slot without data.
@@ -50,8 +59,6 @@ class RingWriter {
   // Tells the reader, now and for good, why no more batches come. The first error stays.
   void Fail(const Status& error);
 
-  // The epoch that the replica's newest iterator reads; 0 before the first.
-  uint64_t wanted_epoch() const;
   uint64_t occupancy() const;  // published, not yet released
   const RingHeader& header() const { return *header_; }
   int fd() const;

@@ -19,6 +19,7 @@ namespace headrace::side {
 // shuffles by it.
 struct Pass {
   uint64_t key = 0;
+  uint64_t run_seed = 0;  // for shuffles without a seed; the same on every worker of a run
 };
 
 template <typename T>

@@ -23,12 +23,11 @@ std::unique_ptr<Cut> MakeCut(const Plan& plan, const Topology& topology, std::un
                        topology.worker_index * topology.replicas_per_worker);
 }
 
-// With one worker and static shapes, TensorFlow's next() drops a last step that not every replica has data for, while
-// get_next_as_optional() fills it up.
-bool MayDropLastStep(const Plan& plan, const Topology& topology) {
-  const ElementShape element = PipelineElement(plan.spec);
-  if (topology.num_workers > 1 || topology.replicas_per_worker == 1 || element.batch_dims == 0) return false;
-  for (const TensorSpec& component : element.components) {
+}  // namespace
+
+bool MayDropLastStep(const Topology& topology, const std::vector<TensorSpec>& components) {
+  if (topology.num_workers > 1 || topology.replicas_per_worker == 1) return false;
+  for (const TensorSpec& component : components) {
     for (const int64_t dim : component.shape) {
       if (dim == kUnknownDim) return false;
     }
@@ -36,14 +35,11 @@ bool MayDropLastStep(const Plan& plan, const Topology& topology) {
   return true;
 }
 
-}  // namespace
-
 Deal::Deal(const Plan& plan, const Topology& topology, std::unique_ptr<Stream<Batch>> batches)
     : cut_(MakeCut(plan, topology, std::move(batches))),
       replicas_(topology.replicas_per_worker),
       keep_every_(plan.effective_policy == AutoShardPolicy::kData ? topology.num_workers : 1),
-      keep_first_(plan.effective_policy == AutoShardPolicy::kData ? topology.worker_index : 0),
-      hold_steps_(MayDropLastStep(plan, topology)) {}
+      keep_first_(plan.effective_policy == AutoShardPolicy::kData ? topology.worker_index : 0) {}
 
 Result<bool> Deal::NextKept(Piece* piece) {
   while (true) {
@@ -54,10 +50,8 @@ Result<bool> Deal::NextKept(Piece* piece) {
 }
 
 Result<bool> Deal::Next(Delivery* delivery) {
-  if (hold_steps_) return NextOfHeldStep(delivery);
   delivery->step = delivered_ / replicas_;
   delivery->replica = delivered_ % replicas_;
-  delivery->partial = false;
   delivery->piece = {};
   if (!ended_) {
     ASSIGN_OR_RETURN(const bool more, NextKept(&delivery->piece));
@@ -65,29 +59,7 @@ Result<bool> Deal::Next(Delivery* delivery) {
   }
   // A last, incomplete step is filled up with batches of size 0.
   if (ended_ && delivery->replica == 0) return false;
-  ++delivered_;
-  return true;
-}
-
-Result<bool> Deal::NextOfHeldStep(Delivery* delivery) {
-  if (held_begin_ == held_.size()) {
-    held_.clear();
-    held_begin_ = 0;
-    Piece piece;
-    while (static_cast<int64_t>(held_.size()) < replicas_) {
-      ASSIGN_OR_RETURN(const bool more, NextKept(&piece));
-      if (!more) break;
-      held_.push_back({{piece.records.begin(), piece.records.end()}, piece.rows, piece.row_records});
-    }
-    if (held_.empty()) return false;
-    held_partial_ = static_cast<int64_t>(held_.size()) < replicas_;
-    held_.resize(static_cast<size_t>(replicas_));
-  }
-  const Batch& batch = held_[held_begin_++];
-  delivery->step = delivered_ / replicas_;
-  delivery->replica = delivered_ % replicas_;
-  delivery->partial = held_partial_;
-  delivery->piece = {batch.records, batch.rows, batch.row_records};
+  delivery->spare = ended_;
   ++delivered_;
   return true;
 }

@@ -4,19 +4,18 @@
 
 namespace headrace::side {
 
-Engine::Engine(Pipeline* pipeline, std::vector<std::unique_ptr<ring::RingWriter>>* rings)
-    : pipeline_(*pipeline), rings_(*rings), counters_(rings->size()) {}
+Engine::Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings)
+    : feed_(*feed), rings_(*rings), counters_(rings->size()), written_(rings->size()) {}
 
-Result<std::vector<std::unique_ptr<ring::RingWriter>>> Engine::OpenRings(const std::string& run_dir,
-                                                                         const Pipeline& pipeline) {
-  const Topology& topology = pipeline.topology();
-  const int64_t prefetch = pipeline.plan().spec.delivery.prefetch_steps.value_or(topology.replicas_in_sync());
+Result<std::vector<std::unique_ptr<ring::RingWriter>>> Engine::OpenRings(const std::string& run_dir, const Feed& feed) {
+  const Topology& topology = feed.topology();
+  const int64_t prefetch = feed.plan().spec.delivery.prefetch_steps.value_or(feed.default_prefetch_steps());
   ring::RingGeometry geometry;
   // Beside what is prefetched: the batch that the trainer holds, and the end of an epoch.
   geometry.slot_count = static_cast<uint64_t>(prefetch) + 2;
-  geometry.slot_bytes = pipeline.layout().max_bytes();
-  geometry.component_count = static_cast<uint32_t>(pipeline.layout().components());
-  geometry.plan_hash = pipeline.plan().hash;
+  geometry.slot_bytes = feed.max_bytes();
+  geometry.component_count = static_cast<uint32_t>(feed.element_spec().size());
+  geometry.plan_hash = feed.plan().hash;
   geometry.num_workers = static_cast<uint32_t>(topology.num_workers);
   geometry.worker_index = static_cast<uint32_t>(topology.worker_index);
   geometry.replicas_per_worker = static_cast<uint32_t>(topology.replicas_per_worker);
@@ -39,83 +38,121 @@ Status Engine::Run(const std::atomic<bool>& stop) {
 
 Status Engine::RunEpochs(const std::atomic<bool>& stop) {
   // After a restart: go on where the ring that is furthest behind has to.
-  uint64_t epoch = rings_[0]->next_epoch();
-  for (const auto& ring : rings_) epoch = std::min(epoch, ring->next_epoch());
+  const auto behind = std::min_element(rings_.begin(), rings_.end(), [](const auto& a, const auto& b) {
+    return std::pair(a->next_epoch(), a->next_step()) < std::pair(b->next_epoch(), b->next_step());
+  });
+  const uint64_t seed = (*behind)->seed();
+  position_ = {(*behind)->next_epoch(), (*behind)->next_step(), seed != 0 ? seed : feed_.run_seed()};
   while (!stop.load(std::memory_order_relaxed)) {
-    epoch = std::max(epoch, NewestWantedEpoch());
-    epoch_.store(epoch, std::memory_order_relaxed);
-    RETURN_IF_ERROR(RunEpoch(epoch, stop));
-    ++epoch;
+    MoveToWanted();
+    epoch_.store(position_.epoch, std::memory_order_relaxed);
+    RETURN_IF_ERROR(RunEpoch(stop));
   }
   return {};
 }
 
-Status Engine::RunEpoch(uint64_t epoch, const std::atomic<bool>& stop) {
-  Deal deal(pipeline_.plan(), pipeline_.topology(), pipeline_.Iterate(epoch));
-  Delivery delivery;
-  int64_t steps = 0;
-  while (!stop.load(std::memory_order_relaxed)) {
-    ASSIGN_OR_RETURN(const bool more, deal.Next(&delivery));
-    if (!more) break;
-    // A client that started a newer iterator ends this epoch for all replicas, between steps.
-    if (delivery.replica == 0 && NewestWantedEpoch() > epoch) break;
-    RETURN_IF_ERROR(Deliver(epoch, delivery, stop));
-    steps = delivery.step + 1;
-  }
+bool Engine::MoveToWanted() {
+  std::optional<ring::Position> seek;
   for (const auto& ring : rings_) {
-    if (epoch < ring->next_epoch()) continue;
-    const Result<uint8_t*> slot = ring->Reserve(stop, epoch);
+    // Where replicas seek to different places, from the first of them all get what they want.
+    const std::optional<ring::Position> other = ring->TakeSeek();
+    if (other && (!seek || std::pair(other->epoch, other->step) < std::pair(seek->epoch, seek->step))) seek = other;
+  }
+  if (seek) {
+    position_ = *seek;
+    if (position_.seed == 0) position_.seed = feed_.run_seed();
+    return true;
+  }
+  uint64_t newest = position_.epoch;
+  for (const auto& ring : rings_) newest = std::max(newest, ring->TakeNewerEpoch().value_or(0));
+  if (newest == position_.epoch) return false;
+  position_ = {newest, 0, position_.seed};
+  return true;
+}
+
+Status Engine::RunEpoch(const std::atomic<bool>& stop) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<FeedEpoch> epoch, feed_.Start(position_));
+  for (Written& written : written_) written.waits = false;
+  bool partial = false;
+  Delivery delivery;
+  while (!stop.load(std::memory_order_relaxed)) {
+    ASSIGN_OR_RETURN(const bool more, epoch->Next(&delivery));
+    if (!more) {
+      RETURN_IF_ERROR(PublishEnd(position_, stop));
+      position_ = {position_.epoch + 1, 0, position_.seed};
+      return {};
+    }
+    partial = partial || delivery.spare;
+    RETURN_IF_ERROR(Deliver(*epoch, delivery, stop));
+    if (delivery.replica + 1 < static_cast<int64_t>(rings_.size())) continue;
+    PublishWritten(partial && feed_.holds_steps() ? uint32_t{ring::kPartialStep} : 0);
+    position_.step = static_cast<uint64_t>(delivery.step) + 1;
+    // A client moves all replicas, between steps.
+    const ring::Position here = position_;
+    if (MoveToWanted()) return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
+  }
+  return {};
+}
+
+Status Engine::Deliver(FeedEpoch& epoch, const Delivery& delivery, const std::atomic<bool>& stop) {
+  const auto replica = static_cast<size_t>(delivery.replica);
+  ring::RingWriter& ring = *rings_[replica];
+  // Published before: by an earlier loader of this run, or before another replica's seek.
+  if (std::pair(position_.epoch, static_cast<uint64_t>(delivery.step)) <
+      std::pair(ring.next_epoch(), ring.next_step())) {
+    return {};
+  }
+  const Result<uint8_t*> slot = ring.Reserve(stop, position_.epoch);
+  if (!slot.ok()) {
+    // Stopping, or this replica's client has moved on: it does not want the batch.
+    return slot.status().code() == Code::kCancelled ? Status() : slot.status();
+  }
+  Written& written = written_[replica];
+  RETURN_IF_ERROR(epoch.Write(*slot, ring.slot_bytes(), &written.extents));
+  written.delivery = delivery;
+  written.waits = true;
+  // The others wait for nothing; a step that may turn out not to be whole is published once that is known.
+  if (!feed_.holds_steps()) PublishWritten(0);
+  return {};
+}
+
+void Engine::PublishWritten(uint32_t flags) {
+  for (size_t replica = 0; replica < rings_.size(); ++replica) {
+    Written& written = written_[replica];
+    if (!written.waits) continue;
+    written.waits = false;
+    ring::SlotDescriptor descriptor{};
+    descriptor.epoch = position_.epoch;
+    descriptor.step = static_cast<uint64_t>(written.delivery.step);
+    descriptor.rows = static_cast<uint64_t>(written.delivery.rows);
+    descriptor.flags = flags;
+    descriptor.seed = position_.seed;
+    rings_[replica]->Publish(descriptor, written.extents);
+    uint64_t bytes = 0;
+    for (const ring::ComponentExtent& extent : written.extents) bytes += extent.bytes;
+    ReplicaCounters& counters = counters_[replica];
+    counters.batches.fetch_add(1, std::memory_order_relaxed);
+    counters.records.fetch_add(static_cast<uint64_t>(written.delivery.records), std::memory_order_relaxed);
+    counters.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+}
+
+Status Engine::PublishEnd(const ring::Position& end, const std::atomic<bool>& stop) {
+  for (const auto& ring : rings_) {
+    if (end.epoch < ring->next_epoch()) continue;
+    const Result<uint8_t*> slot = ring->Reserve(stop, end.epoch);
     if (!slot.ok()) {
       if (slot.status().code() == Code::kCancelled) continue;
       return slot.status();
     }
-    ring::SlotDescriptor end{};
-    end.epoch = epoch;
-    end.step = static_cast<uint64_t>(steps);
-    end.flags = ring::kEndOfEpoch;
-    ring->Publish(end, {});
+    ring::SlotDescriptor descriptor{};
+    descriptor.epoch = end.epoch;
+    descriptor.step = end.step;
+    descriptor.flags = ring::kEndOfEpoch;
+    descriptor.seed = end.seed;
+    ring->Publish(descriptor, {});
   }
   return {};
-}
-
-Status Engine::Deliver(uint64_t epoch, const Delivery& delivery, const std::atomic<bool>& stop) {
-  ring::RingWriter& ring = *rings_[static_cast<size_t>(delivery.replica)];
-  const auto step = static_cast<uint64_t>(delivery.step);
-  // Published by an earlier loader of this run.
-  if (epoch < ring.next_epoch() || (epoch == ring.next_epoch() && step < ring.next_step())) return {};
-  const Result<uint8_t*> slot = ring.Reserve(stop, epoch);
-  if (!slot.ok()) {
-    // Stopping, or this replica's client has moved on: it does not want the batch.
-    if (slot.status().code() == Code::kCancelled) return {};
-    return slot.status();
-  }
-  const Piece& piece = delivery.piece;
-  const uint64_t bytes = pipeline_.layout().Extents(piece.rows, piece.row_records, &extents_);
-  if (bytes > ring.slot_bytes()) return Internal("a batch of " + std::to_string(bytes) + " bytes outgrew its slot");
-  columns_.clear();
-  for (const ring::ComponentExtent& extent : extents_) columns_.push_back(*slot + extent.offset);
-  RETURN_IF_ERROR(pipeline_.decoder().Decode(piece.records, columns_));
-  ring::SlotDescriptor descriptor{};
-  descriptor.epoch = epoch;
-  descriptor.step = step;
-  descriptor.rows = static_cast<uint64_t>(piece.rows);
-  descriptor.flags = delivery.partial ? uint32_t{ring::kPartialStep} : 0;
-  if (pipeline_.layout().batch_dims() > 1) {
-    descriptor.inner_dims_count = 1;
-    descriptor.inner_dims[0] = static_cast<uint64_t>(piece.row_records);
-  }
-  ring.Publish(descriptor, extents_);
-  ReplicaCounters& counters = counters_[static_cast<size_t>(delivery.replica)];
-  counters.batches.fetch_add(1, std::memory_order_relaxed);
-  counters.records.fetch_add(piece.records.size(), std::memory_order_relaxed);
-  counters.bytes.fetch_add(bytes, std::memory_order_relaxed);
-  return {};
-}
-
-uint64_t Engine::NewestWantedEpoch() const {
-  uint64_t newest = 0;
-  for (const auto& ring : rings_) newest = std::max(newest, ring->wanted_epoch());
-  return newest;
 }
 
 }  // namespace headrace::side

@@ -1,4 +1,4 @@
-// The loader's one working thread: epoch after epoch, from the pipeline's batches to published slots.
+// The loader's one working thread: epoch after epoch, from what the feed delivers to published slots.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,7 @@
 
 #include "common/base/status.h"
 #include "common/ring/writer.h"
-#include "sidecar/distribute/deal.h"
-#include "sidecar/loader/pipeline.h"
+#include "sidecar/loader/feed.h"
 
 namespace headrace::side {
 
@@ -23,11 +22,10 @@ struct ReplicaCounters {
 class Engine {
  public:
   // One ring for each replica of this worker, in order. Both must outlive the engine.
-  Engine(Pipeline* pipeline, std::vector<std::unique_ptr<ring::RingWriter>>* rings);
+  Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings);
 
   // Opens the rings of a worker in `run_dir`, or takes over what an earlier loader of the same run left.
-  static Result<std::vector<std::unique_ptr<ring::RingWriter>>> OpenRings(const std::string& run_dir,
-                                                                          const Pipeline& pipeline);
+  static Result<std::vector<std::unique_ptr<ring::RingWriter>>> OpenRings(const std::string& run_dir, const Feed& feed);
 
   // Runs until `stop` becomes true (ok) or the data set fails; then every ring has been told why.
   Status Run(const std::atomic<bool>& stop);
@@ -36,17 +34,31 @@ class Engine {
   uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
 
  private:
-  Status RunEpochs(const std::atomic<bool>& stop);
-  Status RunEpoch(uint64_t epoch, const std::atomic<bool>& stop);
-  Status Deliver(uint64_t epoch, const Delivery& delivery, const std::atomic<bool>& stop);
-  uint64_t NewestWantedEpoch() const;
+  using Delivery = FeedEpoch::Delivery;
 
-  Pipeline& pipeline_;
+  Status RunEpochs(const std::atomic<bool>& stop);
+  // From position_ to the end of its epoch, or until a client wants to be elsewhere.
+  Status RunEpoch(const std::atomic<bool>& stop);
+  Status Deliver(FeedEpoch& epoch, const Delivery& delivery, const std::atomic<bool>& stop);
+  // Publishes what was written and waits.
+  void PublishWritten(uint32_t flags);
+  Status PublishEnd(const ring::Position& end, const std::atomic<bool>& stop);
+  // Whether a client wants to be where the engine would not get by going on; then position_ is there.
+  bool MoveToWanted();
+
+  Feed& feed_;
   std::vector<std::unique_ptr<ring::RingWriter>>& rings_;
   std::vector<ReplicaCounters> counters_;
   std::atomic<uint64_t> epoch_{0};
-  std::vector<ring::ComponentExtent> extents_;
-  std::vector<uint8_t*> columns_;
+  ring::Position position_;  // of the next step
+
+  // A batch written to a reserved slot and not yet published, for each replica.
+  struct Written {
+    bool waits = false;
+    Delivery delivery;
+    std::vector<ring::ComponentExtent> extents;
+  };
+  std::vector<Written> written_;
 };
 
 }  // namespace headrace::side

@@ -3,17 +3,12 @@
 #include <algorithm>
 
 #include "sidecar/core/random.h"
+#include "sidecar/distribute/deal.h"
 #include "sidecar/transform/batch.h"
 #include "sidecar/transform/table.h"
 
 namespace headrace::side {
 namespace {
-
-uint64_t SeedOf(const std::string& text) {
-  uint64_t seed = 0;
-  for (const char c : text) seed = Mix(seed, static_cast<unsigned char>(c));
-  return seed;
-}
 
 DatasetPtr<Record> MakeSource(const Plan& plan, const TransformContext& transform, SourceContext* context) {
   if (const auto* range = std::get_if<RangeSource>(&plan.spec.source)) return MakeRange(*range);
@@ -32,7 +27,7 @@ DatasetPtr<Record> MakeSource(const Plan& plan, const TransformContext& transfor
 
 }  // namespace
 
-SlotLayout::SlotLayout(const Plan& plan, const Topology& topology) {
+SlotLayout::SlotLayout(const Plan& plan, const Topology& topology) : element_(PipelineElement(plan.spec)) {
   int64_t rows = 1;         // of the largest batch: the last batch's size ...
   int64_t row_records = 1;  // ... and that of the one before it
   for (const Transformation& transformation : plan.spec.pipeline) {
@@ -43,11 +38,9 @@ SlotLayout::SlotLayout(const Plan& plan, const Topology& topology) {
   }
   const int64_t replicas = topology.replicas_in_sync();
   rows = (rows + replicas - 1) / replicas;
-  const ElementShape element = PipelineElement(plan.spec);
-  batch_dims_ = element.batch_dims;
-  for (const TensorSpec& component : element.components) {
+  for (const TensorSpec& component : element_.components) {
     uint64_t bytes = DTypeSize(component.dtype);
-    for (size_t i = static_cast<size_t>(element.batch_dims); i < component.shape.size(); ++i) {
+    for (size_t i = static_cast<size_t>(element_.batch_dims); i < component.shape.size(); ++i) {
       bytes *= static_cast<uint64_t>(component.shape[i]);
     }
     record_bytes_.push_back(bytes);
@@ -59,24 +52,63 @@ SlotLayout::SlotLayout(const Plan& plan, const Topology& topology) {
 uint64_t SlotLayout::Extents(int64_t rows, int64_t row_records, std::vector<ring::ComponentExtent>* extents) const {
   extents->clear();
   uint64_t end = 0;
-  for (const uint64_t record_bytes : record_bytes_) {
-    const uint64_t begin = (end + ring::kTensorAlign - 1) / ring::kTensorAlign * ring::kTensorAlign;
-    const uint64_t bytes = record_bytes * static_cast<uint64_t>(rows) * static_cast<uint64_t>(row_records);
-    extents->push_back({begin, bytes});
-    end = begin + bytes;
+  for (size_t c = 0; c < record_bytes_.size(); ++c) {
+    const std::vector<int64_t>& shape = element_.components[c].shape;
+    const uint64_t bytes = record_bytes_[c] * static_cast<uint64_t>(rows) * static_cast<uint64_t>(row_records);
+    ring::ComponentExtent& extent =
+        extents->emplace_back(ring::ComponentExtent{AlignTensor(end), bytes, shape.size(), {}});
+    std::copy(shape.begin(), shape.end(), extent.dims);
+    if (element_.batch_dims > 0) extent.dims[0] = rows;
+    if (element_.batch_dims > 1) extent.dims[1] = row_records;
+    end = extent.offset + bytes;
   }
   return end;
 }
 
-Pipeline::Pipeline(Plan plan, const Topology& topology)
-    : plan_(std::move(plan)), topology_(topology), layout_(plan_, topology) {}
+class Pipeline::Epoch : public FeedEpoch {
+ public:
+  Epoch(Pipeline& pipeline, Pass pass)
+      : pipeline_(pipeline), deal_(pipeline.plan_, pipeline.topology_, pipeline.Iterate(pass)) {}
+
+  Result<bool> Next(Delivery* delivery) override {
+    ASSIGN_OR_RETURN(const bool more, deal_.Next(&dealt_));
+    if (!more) return false;
+    *delivery = {dealt_.step, dealt_.replica, dealt_.piece.rows, static_cast<int64_t>(dealt_.piece.records.size()),
+                 dealt_.spare};
+    return true;
+  }
+
+  Status Write(uint8_t* slot, uint64_t slot_bytes, std::vector<ring::ComponentExtent>* extents) override {
+    const Piece& piece = dealt_.piece;
+    const uint64_t bytes = pipeline_.layout_.Extents(piece.rows, piece.row_records, extents);
+    if (bytes > slot_bytes) return Internal("a batch of " + std::to_string(bytes) + " bytes outgrew its slot");
+    columns_.clear();
+    for (const ring::ComponentExtent& extent : *extents) columns_.push_back(slot + extent.offset);
+    return pipeline_.decoder_->Decode(piece.records, columns_);
+  }
+
+ private:
+  Pipeline& pipeline_;
+  Deal deal_;
+  headrace::side::Delivery dealt_;
+  std::vector<uint8_t*> columns_;
+};
+
+Pipeline::Pipeline(Plan plan, const Topology& topology, uint64_t run_seed)
+    : plan_(std::move(plan)),
+      topology_(topology),
+      run_seed_(run_seed),
+      layout_(plan_, topology),
+      element_spec_(ElementSpec(plan_, topology)),
+      holds_steps_(MayDropLastStep(topology, PipelineElement(plan_.spec).components)) {}
 
 Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& topology, const std::string& data_dir,
                                                    const std::string& run_id) {
   RETURN_IF_ERROR(CheckTopology(plan, topology));
-  std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(plan), topology));
+  const uint64_t run_seed = SeedOf(plan.hash + run_id);
+  std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(plan), topology, run_seed));
   const Plan& made = pipeline->plan_;
-  const TransformContext transform{topology, SeedOf(made.hash + run_id)};
+  const TransformContext transform{topology};
   if (const auto* files = std::get_if<FilesSource>(&made.spec.source)) {
     ASSIGN_OR_RETURN(pipeline->source_.files, ListFiles(*files, data_dir));
     pipeline->source_.compression = files->compression;
@@ -93,6 +125,20 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   return pipeline;
 }
 
-std::unique_ptr<Stream<Batch>> Pipeline::Iterate(uint64_t epoch) const { return batches_->Iterate({epoch}); }
+Result<std::unique_ptr<FeedEpoch>> Pipeline::Start(const ring::Position& start) {
+  std::unique_ptr<FeedEpoch> epoch = std::make_unique<Epoch>(*this, Pass{start.epoch, start.seed});
+  FeedEpoch::Delivery passed;
+  for (int64_t left = static_cast<int64_t>(start.step) * topology_.replicas_per_worker; left > 0; --left) {
+    ASSIGN_OR_RETURN(const bool more, epoch->Next(&passed));
+    if (!more) break;
+  }
+  return epoch;
+}
+
+uint64_t SeedOf(const std::string& text) {
+  uint64_t seed = 0;
+  for (const char c : text) seed = Mix(seed, static_cast<unsigned char>(c));
+  return seed == 0 ? 1 : seed;
+}
 
 }  // namespace headrace::side

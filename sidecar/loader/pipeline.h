@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "common/ring/writer.h"
 #include "common/spec/plan.h"
 #include "sidecar/core/dataset.h"
 #include "sidecar/decode/decoder.h"
+#include "sidecar/loader/feed.h"
 #include "sidecar/source/source.h"
 
 namespace headrace::side {
 
-// How a batch of `rows` rows lies in a slot: component after component, each aligned to ring::kTensorAlign.
+// How a batch lies in a slot: component after component, each aligned to ring::kTensorAlign.
 class SlotLayout {
  public:
   SlotLayout(const Plan& plan, const Topology& topology);
@@ -21,40 +21,51 @@ class SlotLayout {
   // Fills one extent for each component and returns the bytes used.
   uint64_t Extents(int64_t rows, int64_t row_records, std::vector<ring::ComponentExtent>* extents) const;
   uint64_t max_bytes() const { return max_bytes_; }  // of the largest batch that the plan allows
-  size_t components() const { return record_bytes_.size(); }
-  int batch_dims() const { return batch_dims_; }
 
  private:
+  const ElementShape element_;
   std::vector<uint64_t> record_bytes_;  // of one record, by component
   uint64_t max_bytes_ = 0;
-  int batch_dims_ = 0;
 };
 
-class Pipeline {
+class Pipeline : public Feed {
  public:
   // Finds the files and checks what the plan demands of them and of the run. `run_id` seeds shuffles without a seed.
   // Errors: InvalidArgument, NotFound, Unavailable, naming field, numbers and remedy.
   static Result<std::unique_ptr<Pipeline>> Create(Plan plan, const Topology& topology, const std::string& data_dir,
                                                   const std::string& run_id);
 
-  // The batches of one epoch, before they are cut. At most one stream at a time; the pipeline must outlive it.
-  std::unique_ptr<Stream<Batch>> Iterate(uint64_t epoch) const;
+  Result<std::unique_ptr<FeedEpoch>> Start(const ring::Position& start) override;
+  // The batches of one pass, before they are cut. At most one stream at a time; the pipeline must outlive it.
+  std::unique_ptr<Stream<Batch>> Iterate(Pass pass) const { return batches_->Iterate(pass); }
 
-  const Plan& plan() const { return plan_; }
-  const Topology& topology() const { return topology_; }
-  const SlotLayout& layout() const { return layout_; }
-  Decoder& decoder() { return *decoder_; }
+  const Plan& plan() const override { return plan_; }
+  const Topology& topology() const override { return topology_; }
+  const std::vector<TensorSpec>& element_spec() const override { return element_spec_; }
+  uint64_t max_bytes() const override { return layout_.max_bytes(); }
+  bool holds_steps() const override { return holds_steps_; }
+  int64_t cardinality() const override { return Cardinality(plan_.spec); }
+  uint64_t run_seed() const override { return run_seed_; }
+  uint64_t bytes_read() const override { return source_.bytes_read.load(std::memory_order_relaxed); }
+  int64_t default_prefetch_steps() const override { return topology_.replicas_in_sync(); }
   const SourceContext& source() const { return source_; }
 
  private:
-  Pipeline(Plan plan, const Topology& topology);
+  class Epoch;
+  Pipeline(Plan plan, const Topology& topology, uint64_t run_seed);
 
   const Plan plan_;
   const Topology topology_;
+  const uint64_t run_seed_;
   const SlotLayout layout_;
+  const std::vector<TensorSpec> element_spec_;
+  const bool holds_steps_;
   SourceContext source_;
   DatasetPtr<Batch> batches_;
   std::unique_ptr<Decoder> decoder_;
 };
+
+// The seed that a text stands for: the same on every worker, never 0.
+uint64_t SeedOf(const std::string& text);
 
 }  // namespace headrace::side

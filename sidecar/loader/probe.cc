@@ -77,13 +77,13 @@ std::string Probe::Render() const {
   MetricFamily& read = families.emplace_back(Family("headrace_loader_bytes_read_total",
                                                     "Bytes read from the data set's files, compressed as they lie.",
                                                     MetricType::Counter));
-  read.metric.push_back(Sample(MetricType::Counter, static_cast<double>(pipeline_.source().bytes_read.load()), {}));
+  read.metric.push_back(Sample(MetricType::Counter, static_cast<double>(feed_.bytes_read()), {}));
   MetricFamily& epoch = families.emplace_back(
       Family("headrace_loader_epoch", "The epoch that the loader is producing, from 0.", MetricType::Gauge));
   epoch.metric.push_back(Sample(MetricType::Gauge, static_cast<double>(engine_.epoch()), {}));
   MetricFamily& info =
       families.emplace_back(Family("headrace_loader_info", "What this loader serves; always 1.", MetricType::Gauge));
-  const Plan& plan = pipeline_.plan();
+  const Plan& plan = feed_.plan();
   info.metric.push_back(Sample(MetricType::Gauge, 1,
                                {{"input", plan.input},
                                 {"plan", plan.hash},

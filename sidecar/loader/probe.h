@@ -7,7 +7,6 @@
 
 #include "common/ring/writer.h"
 #include "sidecar/loader/engine.h"
-#include "sidecar/loader/pipeline.h"
 
 namespace headrace::side {
 
@@ -15,14 +14,14 @@ namespace headrace::side {
 class Probe {
  public:
   // All must outlive the probe.
-  Probe(const Pipeline* pipeline, const Engine* engine, const std::vector<std::unique_ptr<ring::RingWriter>>* rings)
-      : pipeline_(*pipeline), engine_(*engine), rings_(*rings) {}
+  Probe(const Feed* feed, const Engine* engine, const std::vector<std::unique_ptr<ring::RingWriter>>* rings)
+      : feed_(*feed), engine_(*engine), rings_(*rings) {}
 
   // In Prometheus' text format.
   std::string Render() const;
 
  private:
-  const Pipeline& pipeline_;
+  const Feed& feed_;
   const Engine& engine_;
   const std::vector<std::unique_ptr<ring::RingWriter>>& rings_;
 };

@@ -22,7 +22,7 @@ class RepeatDataset : public Dataset<T> {
       while (true) {
         if (input_ == nullptr) {
           if (repetition_ == repeat_.count_ || barren_) return size_t{0};
-          input_ = repeat_.input_->Iterate({Mix(pass_.key, static_cast<uint64_t>(repetition_))});
+          input_ = repeat_.input_->Iterate({Mix(pass_.key, static_cast<uint64_t>(repetition_)), pass_.run_seed});
           ++repetition_;
           barren_ = true;
         }

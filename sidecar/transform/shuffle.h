@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/spec/input_spec.h"
 #include "sidecar/core/dataset.h"
 #include "sidecar/core/random.h"
 
@@ -14,11 +15,14 @@ namespace headrace::side {
 template <typename T>
 class ShuffleDataset : public Dataset<T> {
  public:
-  ShuffleDataset(DatasetPtr<T> input, int64_t buffer_size, uint64_t seed, bool reshuffle_each_iteration)
-      : input_(std::move(input)), buffer_size_(buffer_size), seed_(seed), reshuffle_(reshuffle_each_iteration) {}
+  // `position` tells the shuffles of one pipeline apart that take their seed from the run.
+  ShuffleDataset(DatasetPtr<T> input, const Shuffle& shuffle, uint64_t position)
+      : input_(std::move(input)), shuffle_(shuffle), position_(position) {}
 
   std::unique_ptr<Stream<T>> Iterate(Pass pass) const override {
-    return std::make_unique<ShuffleStream>(input_->Iterate(pass), buffer_size_, Mix(seed_, reshuffle_ ? pass.key : 0));
+    const uint64_t seed = shuffle_.seed ? static_cast<uint64_t>(*shuffle_.seed) : Mix(pass.run_seed, position_);
+    return std::make_unique<ShuffleStream>(input_->Iterate(pass), static_cast<size_t>(shuffle_.buffer_size),
+                                           Mix(seed, shuffle_.reshuffle_each_iteration ? pass.key : 0));
   }
 
  private:
@@ -67,9 +71,8 @@ class ShuffleDataset : public Dataset<T> {
   };
 
   DatasetPtr<T> input_;
-  size_t buffer_size_;
-  uint64_t seed_;
-  bool reshuffle_;
+  const Shuffle shuffle_;
+  const uint64_t position_;
 };
 
 }  // namespace headrace::side

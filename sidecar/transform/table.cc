@@ -20,9 +20,7 @@ struct Site {
 // Overloads are the table: transformations that treat files, records and batches alike.
 template <typename T>
 DatasetPtr<T> Apply(const Shuffle& shuffle, const Site& site, DatasetPtr<T> input) {
-  const uint64_t seed = shuffle.seed ? static_cast<uint64_t>(*shuffle.seed) : Mix(site.context.run_seed, site.position);
-  return std::make_unique<ShuffleDataset<T>>(std::move(input), shuffle.buffer_size, seed,
-                                             shuffle.reshuffle_each_iteration);
+  return std::make_unique<ShuffleDataset<T>>(std::move(input), shuffle, site.position);
 }
 
 template <typename T>

@@ -11,7 +11,6 @@ namespace headrace::side {
 
 struct TransformContext {
   Topology topology;
-  uint64_t run_seed = 0;  // for shuffles without a seed; the same on every worker of a run
 };
 
 // Puts the pipeline `transformations`, which stands at `path` of the spec, on `input`.

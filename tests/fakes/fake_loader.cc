@@ -204,7 +204,10 @@ Status FakeLoader::PublishStep(uint64_t epoch, uint64_t step) {
       for (const TensorSpec& spec : element_spec_) {
         const uint64_t bytes = RowBytes(spec) * static_cast<uint64_t>(rows);
         FillTensor(spec, Label(options_, epoch, step, static_cast<int64_t>(r)), rows, slot + offset);
-        extents.push_back({offset, bytes});
+        ring::ComponentExtent& extent =
+            extents.emplace_back(ring::ComponentExtent{offset, bytes, spec.shape.size(), {}});
+        extent.dims[0] = rows;
+        std::copy(spec.shape.begin() + 1, spec.shape.end(), extent.dims + 1);
         offset += Aligned(bytes);
       }
     }
@@ -226,7 +229,7 @@ void FakeLoader::Fill() {
   }
   while (!stop_) {
     uint64_t wanted = 0;
-    for (const auto& writer : writers_) wanted = std::max(wanted, writer->wanted_epoch());
+    for (const auto& writer : writers_) wanted = std::max(wanted, writer->TakeNewerEpoch().value_or(0));
     if (wanted > epoch) {
       epoch = wanted;
       step = 0;

@@ -64,7 +64,7 @@ int main() {
     SlotDescriptor descriptor{};
     descriptor.step = step;
     descriptor.rows = 4;
-    const ComponentExtent extents[2] = {{0, 32}, {64, 32}};
+    const ComponentExtent extents[2] = {{0, 32, 1, {4}}, {64, 32, 2, {4, 1}}};
     (*writer)->Publish(descriptor, extents);
   }
   const auto* bytes = reinterpret_cast<const uint8_t*>(&(*writer)->header());

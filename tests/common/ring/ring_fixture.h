@@ -61,7 +61,7 @@ class RingTest : public testing::Test {
     descriptor.step = step;
     descriptor.rows = values;
     descriptor.flags = flags;
-    const ComponentExtent extent{0, values * sizeof(int64_t)};
+    const ComponentExtent extent{0, values * sizeof(int64_t), 1, {static_cast<int64_t>(values)}};
     writer.Publish(descriptor, {&extent, 1});
     return {};
   }

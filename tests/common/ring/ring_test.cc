@@ -144,9 +144,10 @@ TEST_F(RingTest, NewIterationReleasesTheRestOfTheOldEpoch) {
   for (uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(Write(*writer, 0, step).ok());
   SlotView first;
   ASSERT_TRUE(reader->Next(0, 0, &first).ok());
-  EXPECT_EQ(writer->wanted_epoch(), 0u);
+  EXPECT_EQ(writer->TakeNewerEpoch(), std::nullopt);
   EXPECT_EQ(reader->StartIteration(), 1u);
-  EXPECT_EQ(writer->wanted_epoch(), 1u);
+  EXPECT_EQ(writer->TakeNewerEpoch(), 1u);
+  EXPECT_EQ(writer->TakeNewerEpoch(), std::nullopt) << "taken";
   std::atomic<bool> stop{false};
   EXPECT_EQ(writer->Reserve(stop, 0).status().code(), Code::kCancelled);
   EXPECT_TRUE(Intact(first)) << "what the trainer holds stays";
@@ -159,6 +160,62 @@ TEST_F(RingTest, NewIterationReleasesTheRestOfTheOldEpoch) {
   ASSERT_NEXT(*reader, 1, Outcome::kBatch);
   EXPECT_EQ(view.epoch, 1u);
   ASSERT_NEXT(*reader, 0, Outcome::kEndOfEpoch);
+}
+
+TEST_F(RingTest, SeekReleasesWhatWasPublishedBefore) {
+  auto writer = OpenWriter(4);
+  auto reader = OpenReader(*writer);
+  reader->StartIteration();
+  for (uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(Write(*writer, 0, step).ok());
+  SlotView held;
+  ASSERT_TRUE(reader->Next(0, 0, &held).ok());
+  EXPECT_EQ(writer->TakeSeek(), std::nullopt);
+
+  reader->StartIterationAt({0, 1, 7});
+  std::atomic<bool> stop{false};
+  EXPECT_EQ(writer->Reserve(stop, 0).status().code(), Code::kCancelled) << "until the loader follows";
+  EXPECT_TRUE(Intact(held));
+  EXPECT_EQ(writer->TakeSeek(), (Position{0, 1, 7}));
+  EXPECT_EQ(writer->TakeSeek(), std::nullopt) << "taken";
+  EXPECT_EQ(std::pair(writer->next_epoch(), writer->next_step()), std::pair(uint64_t{0}, uint64_t{1}));
+  // The same steps as before, but published for the seek.
+  for (uint64_t step = 1; step < 3; ++step) ASSERT_TRUE(Write(*writer, 0, step).ok());
+  SlotView view;
+  for (uint64_t step = 1; step < 3; ++step) {
+    ASSERT_NEXT(*reader, 0, Outcome::kBatch);
+    EXPECT_EQ(view.step, step);
+    reader->Release(view);
+  }
+  ASSERT_NEXT(*reader, 0, Outcome::kTimeout);
+  EXPECT_EQ(reader->StartIteration(), 1u) << "the epoch after the one that was sought";
+}
+
+TEST_F(RingTest, SeekGoesBackToAnEpochThatIsOver) {
+  auto writer = OpenWriter(4);
+  auto reader = OpenReader(*writer);
+  reader->StartIteration();
+  ASSERT_TRUE(WriteEnd(*writer, 0, 0).ok());
+  ASSERT_TRUE(Write(*writer, 1, 0).ok());
+  SlotView view;
+  ASSERT_NEXT(*reader, 0, Outcome::kEndOfEpoch);
+  reader->StartIterationAt({0, 0, 0});
+  ASSERT_NEXT(*reader, 0, Outcome::kTimeout);
+  ASSERT_TRUE(writer->TakeSeek().has_value());
+  ASSERT_TRUE(Write(*writer, 0, 0).ok());
+  ASSERT_NEXT(*reader, 0, Outcome::kBatch);
+  EXPECT_EQ(view.epoch, 0u);
+}
+
+TEST_F(RingTest, RestartedLoaderStillFindsASeekThatNobodyFollowed) {
+  auto writer = OpenWriter(4);
+  auto reader = OpenReader(*writer);
+  reader->StartIteration();
+  ASSERT_TRUE(Write(*writer, 0, 0).ok());
+  reader->StartIterationAt({3, 2, 0});
+  auto successor = OpenWriter(4);
+  EXPECT_EQ(successor->TakeSeek(), (Position{3, 2, 0}));
+  ASSERT_TRUE(Write(*successor, 3, 2).ok());
+  EXPECT_EQ(OpenWriter(4)->TakeSeek(), std::nullopt) << "followed by the one before";
 }
 
 TEST_F(RingTest, PrefetchesIntoTheNextEpoch) {
@@ -338,7 +395,7 @@ TEST_F(RingTest, HeaderOfOtherBytesIsRefusedByField) {
     header->*bad.field = was;
   }
   header->version = 99;
-  EXPECT_THAT(attach(), HasSubstr("version is 99, want 1"));
+  EXPECT_THAT(attach(), HasSubstr("version is 99, want 2"));
   header->version = kLayoutVersion;
   header->component_count = 4000;
   EXPECT_THAT(attach(), HasSubstr("component_count is 4000"));
@@ -356,7 +413,7 @@ TEST_F(RingTest, BatchOutsideItsSlotIsRefused) {
   reader->StartIteration();
   std::atomic<bool> stop{false};
   ASSERT_TRUE(writer->Reserve(stop).ok());
-  const ComponentExtent extent{64, writer->slot_bytes()};
+  const ComponentExtent extent{64, writer->slot_bytes(), 0, {}};
   writer->Publish(SlotDescriptor{}, {&extent, 1});
   SlotView view;
   EXPECT_EQ(reader->Next(0, 0, &view).status().code(), Code::kCorrupt);

@@ -63,7 +63,8 @@ TEST(Repeat, RepeatsAndEndsAnEndlessRepeatOfNothing) {
 
 TEST(Shuffle, IsAPermutationThatIsAFunctionOfSeedAndPass) {
   const auto shuffled = [](int64_t buffer, uint64_t seed, bool reshuffle, uint64_t pass, size_t block = 3) {
-    return Values(*On<ShuffleDataset>(Numbers(100), buffer, seed, reshuffle), {pass}, block);
+    return Values(*On<ShuffleDataset>(Numbers(100), Shuffle{buffer, static_cast<int64_t>(seed), reshuffle}, 1u), {pass},
+                  block);
   };
   const auto order = shuffled(20, 7, true, 0);
   auto sorted = order;
@@ -86,13 +87,15 @@ TEST(Shuffle, GivesEveryPlaceAFairShare) {
   // The first element leaves first with probability 1/10: over 2,000 seeds 200 times, give or take 5 sigma of 13.4.
   int first = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
-    first += Values(*On<ShuffleDataset>(Numbers(10), 10, seed, false))[0] == 0 ? 1 : 0;
+    first +=
+        Values(*On<ShuffleDataset>(Numbers(10), Shuffle{10, static_cast<int64_t>(seed), false}, 1u))[0] == 0 ? 1 : 0;
   }
   EXPECT_NEAR(first, 200, 67);
 }
 
 TEST(Shuffle, ReshufflesEachRepetition) {
-  const auto repeated = Values(*On<RepeatDataset>(On<ShuffleDataset>(Numbers(50), 50, 3u, true), 2));
+  const auto repeated =
+      Values(*On<RepeatDataset>(On<ShuffleDataset>(Numbers(50), Shuffle{50, static_cast<int64_t>(3u), true}, 1u), 2));
   ASSERT_EQ(repeated.size(), 100u);
   EXPECT_NE(std::vector<int64_t>(repeated.begin(), repeated.begin() + 50),
             std::vector<int64_t>(repeated.begin() + 50, repeated.end()));
