@@ -185,15 +185,24 @@ class Comparison {
         continue;
       }
       longest = std::max(longest, worker.steps->size());
-      ExpectSameSteps(who, expect_.at("steps").at(w), *worker.steps);
+      ExpectSameSteps(who, UntilAllEnd(expect_.at("steps").at(w)), *worker.steps);
       if (worker.optional_steps != nullptr) {
         const json& optional = expect_.contains("optional_steps") ? expect_["optional_steps"] : expect_["steps"];
-        ExpectSameSteps(who + " by get_next_as_optional", optional.at(w), *worker.optional_steps);
+        ExpectSameSteps(who + " by get_next_as_optional", UntilAllEnd(optional.at(w)), *worker.optional_steps);
       }
       ExpectDescription(who, worker);
     }
     const json& global = expect_.value("global_steps", json());
     if (!global.is_null() && differences_.empty() && global != longest) Differ("global_steps", global, longest);
+  }
+
+  // A worker's own steps, and those without data until the last worker ends.
+  json UntilAllEnd(json steps) const {
+    const json& global = expect_.value("global_steps", json());
+    json none = json::array();
+    for (int64_t r = 0; r < case_.replicas_per_worker; ++r) none.push_back(json::array());
+    while (case_.workers > 1 && global.is_number() && steps.size() < global.get<size_t>()) steps.push_back(none);
+    return steps;
   }
 
   void ExpectSameSteps(const std::string& who, const json& expected, const json& got) {

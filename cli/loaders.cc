@@ -57,6 +57,7 @@ Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const 
                            {names::kEnvReplicasPerWorker, std::to_string(options.replicas_per_worker)},
                            {names::kEnvRunId, options.run_id},
                            {names::kEnvDataDir, options.data_directory},
+                           {names::kEnvCoordinator, "unix:" + directory + "/coordinator.sock"},
                            {names::kEnvListen, ""},
                            {"HEADRACE_SERVE_ERRORS", "1"}};  // errors reach us as a trainer would see them
     Result<Process> started = Process::Start(process);

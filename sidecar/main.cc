@@ -13,6 +13,7 @@
 #include "common/base/log.h"
 #include "common/net/http_server.h"
 #include "common/spec/names.h"
+#include "sidecar/collective/agreement.h"
 #include "sidecar/device/device.h"
 #include "sidecar/loader/config.h"
 #include "sidecar/loader/engine.h"
@@ -36,6 +37,8 @@ It takes its configuration from the environment:
   HEADRACE_RUN_ID                seeds shuffles without a seed; the same on every worker
   HEADRACE_DATA_DIR              what relative paths are relative to (default /data)
   HEADRACE_LISTEN                address:port of /metrics, /healthz and /startupz (default: none)
+  HEADRACE_COORDINATOR           where worker 0's loader is met, to end epochs together: host:port or unix:/path
+  HEADRACE_PEER_TLS_DIR          ca.crt, tls.crt and tls.key, for host:port
   HEADRACE_FUNCTION_TIMEOUT      seconds to wait for the process of spec.source.function (default 60)
   HEADRACE_SERVE_ERRORS          1: stay up to tell clients of an error at start
 )";
@@ -149,6 +152,18 @@ Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::at
   return std::unique_ptr<Feed>(std::move(pipeline));
 }
 
+// With the other workers' loaders, on the ends of epochs; null where there is nothing to agree on.
+Result<std::unique_ptr<Agreement>> Agree(const LoaderConfig& config, const Feed& feed) {
+  if (config.coordinator.empty() || !AgreesOnEnds(feed.plan(), feed.topology())) return std::unique_ptr<Agreement>();
+  AgreementOptions options;
+  options.topology = config.topology;
+  options.run_id = config.run_id;
+  options.plan_hash = feed.plan().hash;
+  options.coordinator = config.coordinator;
+  options.tls_dir = config.peer_tls_dir;
+  return Agreement::Start(std::move(options));
+}
+
 int Serve(const LoaderConfig& config) {
   const StopOnSignal stop;
   auto feed = MakeFeed(config, &stop.stopped());
@@ -157,7 +172,9 @@ int Serve(const LoaderConfig& config) {
   if (!rings.ok()) return FailAtStart(config, stop, rings.status());
   const Status lent = (*feed)->LendRings(*rings);
   if (!lent.ok()) return FailAtStart(config, stop, lent);
-  Engine engine(feed->get(), &*rings);
+  auto agreement = Agree(config, **feed);
+  if (!agreement.ok()) return FailAtStart(config, stop, agreement.status());
+  Engine engine(feed->get(), &*rings, agreement->get());
   const Probe probe(feed->get(), &engine, &*rings);
   HandshakeOffer offer{Describe(**feed), {}};
   for (const auto& ring : *rings) offer.ring_fds.push_back(ring->fd());

@@ -108,6 +108,8 @@ Result<Plan> ParsePlan(const json& plan) {
   return parsed;
 }
 
+bool AgreesOnEnds(const Plan&, const Topology& topology) { return topology.num_workers > 1; }
+
 Status CheckTopology(const Plan& plan, const Topology& topology) {
   const int64_t workers = topology.num_workers;
   const int64_t replicas = topology.replicas_in_sync();
