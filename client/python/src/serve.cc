@@ -37,15 +37,16 @@ struct Function {
   }
 };
 
-// "ValueError: the text (dataset.py:12)".
+// "ValueError: the text (dataset.py:12)": the innermost line that is the user's and not of this package.
 headrace_status Raised(nb::python_error& error) {
   std::string text =
       nb::cast<std::string>(error.type().attr("__name__")) + ": " + nb::cast<std::string>(nb::str(error.value()));
-  nb::object innermost = error.traceback();
-  while (innermost.is_valid() && !innermost.is_none() && !innermost.attr("tb_next").is_none()) {
-    innermost = innermost.attr("tb_next");
+  nb::object innermost;
+  for (nb::object at = error.traceback(); at.is_valid() && !at.is_none(); at = at.attr("tb_next")) {
+    const nb::object module = at.attr("tb_frame").attr("f_globals").attr("get")("__name__", "");
+    if (!nb::cast<std::string>(nb::str(module)).starts_with("headrace.")) innermost = at;
   }
-  if (innermost.is_valid() && !innermost.is_none()) {
+  if (innermost.is_valid()) {
     const auto file = nb::cast<std::string>(innermost.attr("tb_frame").attr("f_code").attr("co_filename"));
     text += " (" + file.substr(file.rfind('/') + 1) + ":" +
             std::to_string(nb::cast<int64_t>(innermost.attr("tb_lineno"))) + ")";
