@@ -81,6 +81,7 @@ Status LoaderGroup::StartFunction(const FunctionSource& function, int64_t worker
   process.argv = function.command;
   process.stdout_fd = process.stderr_fd = output_fd < 0 ? log_fd : output_fd;
   process.environment = {{names::kEnvDir, run_directory}};
+  if (const auto python_path = BuildTreePythonPath()) process.environment.emplace_back("PYTHONPATH", *python_path);
   Result<Process> started = Process::Start(process);
   if (log_fd >= 0) close(log_fd);
   RETURN_IF_ERROR(started.status(), "spec.source.function.command");
@@ -108,6 +109,14 @@ std::string LoaderGroup::Death(int64_t worker) {
   while (!tail.empty() && tail.back() == '\n') tail.pop_back();
   return "the loader of worker " + std::to_string(worker) + " ended with status " + std::to_string(*status) + ": " +
          tail;
+}
+
+std::string LoaderGroup::FunctionDeath(int64_t worker) {
+  const auto w = static_cast<size_t>(worker);
+  const std::optional<int> status = w < functions_.size() ? functions_[w].Wait(0) : std::nullopt;
+  if (!status) return "";
+  return "spec.source.function.command: the function of worker " + std::to_string(worker) + " ended with status " +
+         std::to_string(*status) + " before it called headrace.serve()";
 }
 
 }  // namespace headrace::cli

@@ -154,6 +154,15 @@ ScratchDirectory::~ScratchDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+std::optional<std::string> BuildTreePythonPath() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path package = self.parent_path().parent_path() / "python";
+  if (error || !std::filesystem::exists(package / "headrace", error)) return std::nullopt;
+  const char* own = getenv("PYTHONPATH");
+  return (own != nullptr && *own != '\0' ? std::string(own) + ":" : "") + package.string();
+}
+
 std::string SiblingBinary(const std::string& name) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);

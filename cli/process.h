@@ -61,6 +61,10 @@ class ScratchDirectory {
   std::string path_;
 };
 
+// PYTHONPATH as it is, then the Python package of the build tree that this binary is in, if it is in one: so a checkout
+// that was built is enough for `import headrace`.
+std::optional<std::string> BuildTreePythonPath();
+
 // The path of `name` beside the running binary, else `name` itself, for PATH to resolve.
 std::string SiblingBinary(const std::string& name);
 

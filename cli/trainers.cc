@@ -82,17 +82,6 @@ Result<int> FreePort() {
   return static_cast<int>(ntohs(address.sin_port));
 }
 
-// PYTHONPATH as it is, then the Python package of the build tree that this binary is in, if it is in one: so a checkout
-// that was built is enough for `import headrace`.
-std::optional<std::string> PythonPath() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path package = self.parent_path().parent_path() / "python";
-  if (error || !std::filesystem::exists(package / "headrace", error)) return std::nullopt;
-  const char* own = getenv("PYTHONPATH");
-  return (own != nullptr && *own != '\0' ? std::string(own) + ":" : "") + package.string();
-}
-
 class Trainers {
  public:
   Status Start(const std::vector<std::string>& command, const LoaderGroup& loaders) {
@@ -109,7 +98,7 @@ class Trainers {
                              {"RANK", std::to_string(w)},
                              {"WORLD_SIZE", std::to_string(workers)}};
       if (getenv("PYTHONUNBUFFERED") == nullptr) options.environment.emplace_back("PYTHONUNBUFFERED", "1");
-      if (const auto python_path = PythonPath()) options.environment.emplace_back("PYTHONPATH", *python_path);
+      if (const auto python_path = BuildTreePythonPath()) options.environment.emplace_back("PYTHONPATH", *python_path);
       RETURN_IF_ERROR(workers == 1 ? StartOne(options) : StartPiped(&options, w));
     }
     return Status();
