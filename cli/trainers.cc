@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 
 #include "cli/interrupt.h"
@@ -80,17 +79,6 @@ Result<int> FreePort() {
   close(fd);
   if (!bound) return ErrnoStatus(error, "looking for a free port on 127.0.0.1");
   return static_cast<int>(ntohs(address.sin_port));
-}
-
-// PYTHONPATH as it is, then the Python package of the build tree that this binary is in, if it is in one: so a checkout
-// that was built is enough for `import headrace`.
-std::optional<std::string> PythonPath() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path package = self.parent_path().parent_path() / "python";
-  if (error || !std::filesystem::exists(package / "headrace", error)) return std::nullopt;
-  const char* own = getenv("PYTHONPATH");
-  return (own != nullptr && *own != '\0' ? std::string(own) + ":" : "") + package.string();
 }
 
 class Trainers {

@@ -21,6 +21,7 @@ class WholeCut : public Cut {
     if (more) *piece = Rows(batch_, 0, batch_.rows);
     return more;
   }
+  Result<uint64_t> PassOver(uint64_t n) override { return batches_->PassOver(n); }
 
  private:
   std::unique_ptr<Stream<Batch>> batches_;
@@ -43,6 +44,17 @@ class PerBatchCut : public Cut {
     *piece = Rows(batch_, begin, std::min(begin + rows, batch_.rows));
     ++next_;
     return true;
+  }
+
+  Result<uint64_t> PassOver(uint64_t n) override {
+    const auto pieces = static_cast<uint64_t>(pieces_);
+    const uint64_t of_this = std::min(n, static_cast<uint64_t>(pieces_ - next_));
+    next_ += static_cast<int64_t>(of_this);
+    ASSIGN_OR_RETURN(const uint64_t whole, batches_->PassOver((n - of_this) / pieces));
+    const uint64_t passed = of_this + whole * pieces;
+    if (whole < (n - of_this) / pieces) return passed;
+    ASSIGN_OR_RETURN(const uint64_t rest, Cut::PassOver(n - passed));
+    return passed + rest;
   }
 
  private:
@@ -113,6 +125,17 @@ class ContinuousCut : public Cut {
 };
 
 }  // namespace
+
+Result<uint64_t> Cut::PassOver(uint64_t n) {
+  Piece piece;
+  uint64_t passed = 0;
+  while (passed < n) {
+    ASSIGN_OR_RETURN(const bool more, Next(&piece));
+    if (!more) break;
+    ++passed;
+  }
+  return passed;
+}
 
 std::unique_ptr<Cut> PassWhole(std::unique_ptr<Stream<Batch>> batches) {
   return std::make_unique<WholeCut>(std::move(batches));

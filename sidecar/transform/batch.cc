@@ -40,6 +40,14 @@ class BatchDataset::BatchStream : public Stream<Batch> {
     return size_t{1};
   }
 
+  Result<uint64_t> PassOver(uint64_t n) override {
+    if (ended_ || n == 0) return uint64_t{0};
+    const uint64_t size = batch_.size_;
+    ASSIGN_OR_RETURN(const uint64_t records, input_->PassOver(n * size));
+    ended_ = records < n * size;
+    return records / size + (records % size != 0 && !batch_.drop_remainder_ ? 1 : 0);
+  }
+
  private:
   const BatchDataset& batch_;
   std::unique_ptr<Stream<Record>> input_;

@@ -38,6 +38,12 @@ class CountedStream : public Stream<T> {
     return read;
   }
 
+  Result<uint64_t> PassOverLeft(uint64_t n) {
+    ASSIGN_OR_RETURN(const uint64_t passed, input_->PassOver(std::min<uint64_t>(n, left_)));
+    left_ -= static_cast<int64_t>(passed);
+    return passed;
+  }
+
   std::unique_ptr<Stream<T>> input_;
   int64_t left_;
 };
@@ -51,6 +57,10 @@ class TakeStream : public CountedStream<T> {
     if (this->left_ == 0) return size_t{0};
     return this->ReadLeft(out);
   }
+  Result<uint64_t> PassOver(uint64_t n) override {
+    if (this->left_ < 0) return this->input_->PassOver(n);
+    return this->PassOverLeft(n);
+  }
 };
 
 template <typename T>
@@ -59,11 +69,20 @@ class SkipStream : public CountedStream<T> {
   using CountedStream<T>::CountedStream;
   Result<size_t> Read(std::span<T> out) override {
     if (this->left_ < 0) return size_t{0};
-    while (this->left_ > 0) {
-      ASSIGN_OR_RETURN(const size_t read, this->ReadLeft(out));
-      if (read == 0) return size_t{0};
-    }
-    return this->input_->Read(out);
+    ASSIGN_OR_RETURN(const bool more, PassOverAll());
+    return more ? this->input_->Read(out) : size_t{0};
+  }
+  Result<uint64_t> PassOver(uint64_t n) override {
+    if (this->left_ < 0) return uint64_t{0};
+    ASSIGN_OR_RETURN(const bool more, PassOverAll());
+    return more ? this->input_->PassOver(n) : uint64_t{0};
+  }
+
+ private:
+  // Those to be skipped. false: the input ends before.
+  Result<bool> PassOverAll() {
+    if (this->left_ > 0) RETURN_IF_ERROR(this->PassOverLeft(static_cast<uint64_t>(this->left_)));
+    return this->left_ == 0;
   }
 };
 
@@ -110,6 +129,25 @@ class ShardDataset : public Dataset<T> {
         if (kept > 0) break;
       }
       return kept;
+    }
+
+    Result<uint64_t> PassOver(uint64_t n) override {
+      if (!checked_) RETURN_IF_ERROR(ReadAhead());
+      uint64_t kept = 0;
+      while (kept < n && !ahead_.empty()) {  // as Read takes them
+        T element;
+        ASSIGN_OR_RETURN(const size_t read, Read(std::span<T>(&element, 1)));
+        if (read == 0) return kept;
+        kept += read;
+      }
+      if (kept == n) return kept;
+      // Up to our next element and it, then num_shards for each further one.
+      const auto shards = static_cast<uint64_t>(shard_.num_shards_);
+      const uint64_t first =
+          (static_cast<uint64_t>(shard_.index_) + shards - static_cast<uint64_t>(position_) % shards) % shards + 1;
+      ASSIGN_OR_RETURN(const uint64_t passed, input_->PassOver(first + (n - kept - 1) * shards));
+      position_ += static_cast<int64_t>(passed);
+      return kept + (passed < first ? 0 : (passed - first) / shards + 1);
     }
 
    private:
