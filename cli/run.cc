@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <future>
 
 #include "cli/commands.h"
 #include "cli/input_flags.h"
@@ -98,10 +99,18 @@ class Printer {
 
  private:
   Result<bool> PrintOneStep(int64_t step, int64_t* records) {
+    // All workers at once, as trainers ask: one may wait for what another's trainer makes its loader do.
+    std::vector<std::future<Result<WorkerStep>>> steps;
+    for (const auto& stream : streams_) {
+      steps.push_back(
+          std::async(std::launch::async, [&stream] { return stream->Next(WorkerStream::Iteration::kNext, -1); }));
+    }
     std::string text;
     bool any = false;
     for (size_t w = 0; w < streams_.size(); ++w) {
-      ASSIGN_OR_RETURN(const WorkerStep batches, Next(w));
+      Result<WorkerStep> next = steps[w].get();
+      if (!next.ok()) return Explain(static_cast<int64_t>(w), next.status());
+      const WorkerStep& batches = *next;
       any = any || !batches.empty();
       for (const ReplicaBatch& batch : batches) *records += batch.rows;
       text += PrintStep({step, static_cast<int64_t>(w), options_.workers, options_.replicas}, batches);
@@ -109,12 +118,6 @@ class Printer {
     if (any) std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
     return any;
-  }
-
-  Result<WorkerStep> Next(size_t w) {
-    Result<WorkerStep> step = streams_[w]->Next(WorkerStream::Iteration::kNext, -1);
-    if (!step.ok()) return Explain(static_cast<int64_t>(w), step.status());
-    return step;
   }
 
   Status Explain(int64_t w, const Status& status) {
@@ -142,6 +145,7 @@ Result<int> RunInput(const CommandLine& line) {
   LoaderOptions loader_options;
   loader_options.workers = options.workers;
   loader_options.replicas_per_worker = options.replicas;
+  loader_options.function_output_fd = STDERR_FILENO;
   loader_options.data_directory = input.data_directory;
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   loader_options.run_id = input.name + "-" + std::to_string(now);

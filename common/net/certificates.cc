@@ -96,6 +96,29 @@ std::string PemOf(EVP_PKEY* key) {
   return Text(out.get());
 }
 
+Result<TlsKeyPair> Issue(const Authority& authority, const std::vector<std::string>& dns_names, const char* usage,
+                         CertificateTime not_before, CertificateTime not_after) {
+  const Certificate issuer = ParseCertificate(authority.certificate_pem);
+  const Key issuer_key = ParseKey(authority.private_key_pem);
+  if (!issuer || !issuer_key || X509_check_private_key(issuer.get(), issuer_key.get()) != 1)
+    return OpensslError(Code::kInvalidArgument, "reading the certificate authority");
+  const Key key(EVP_EC_gen("P-256"));
+  if (!key) return OpensslError(Code::kInternal, "making a key");
+  std::string names;
+  for (const std::string& name : dns_names) names += (names.empty() ? "DNS:" : ",DNS:") + name;
+  // A common name has at most 64 characters, and nobody reads it where there are DNS names.
+  const Certificate certificate = Draft(key.get(), dns_names.front().substr(0, 64), not_before, not_after);
+  X509* raw = certificate.get();
+  if (!raw || X509_set_issuer_name(raw, X509_get_subject_name(issuer.get())) != 1 ||
+      !Extend(raw, issuer.get(), NID_basic_constraints, "critical,CA:FALSE") ||
+      !Extend(raw, issuer.get(), NID_key_usage, "critical,digitalSignature") ||
+      !Extend(raw, issuer.get(), NID_ext_key_usage, usage) ||
+      !Extend(raw, issuer.get(), NID_authority_key_identifier, "keyid") ||
+      !Extend(raw, issuer.get(), NID_subject_alt_name, names) || X509_sign(raw, issuer_key.get(), EVP_sha256()) == 0)
+    return OpensslError(Code::kInternal, "making a certificate for " + names);
+  return TlsKeyPair{PemOf(raw), PemOf(key.get())};
+}
+
 }  // namespace
 
 Result<Authority> MakeAuthority(const std::string& common_name, CertificateTime not_before, CertificateTime not_after) {
@@ -113,25 +136,12 @@ Result<Authority> MakeAuthority(const std::string& common_name, CertificateTime 
 
 Result<TlsKeyPair> IssueServingCertificate(const Authority& authority, const std::vector<std::string>& dns_names,
                                            CertificateTime not_before, CertificateTime not_after) {
-  const Certificate issuer = ParseCertificate(authority.certificate_pem);
-  const Key issuer_key = ParseKey(authority.private_key_pem);
-  if (!issuer || !issuer_key || X509_check_private_key(issuer.get(), issuer_key.get()) != 1)
-    return OpensslError(Code::kInvalidArgument, "reading the certificate authority");
-  const Key key(EVP_EC_gen("P-256"));
-  if (!key) return OpensslError(Code::kInternal, "making a key");
-  std::string names;
-  for (const std::string& name : dns_names) names += (names.empty() ? "DNS:" : ",DNS:") + name;
-  // A common name has at most 64 characters, and nobody reads it where there are DNS names.
-  const Certificate certificate = Draft(key.get(), dns_names.front().substr(0, 64), not_before, not_after);
-  X509* raw = certificate.get();
-  if (!raw || X509_set_issuer_name(raw, X509_get_subject_name(issuer.get())) != 1 ||
-      !Extend(raw, issuer.get(), NID_basic_constraints, "critical,CA:FALSE") ||
-      !Extend(raw, issuer.get(), NID_key_usage, "critical,digitalSignature") ||
-      !Extend(raw, issuer.get(), NID_ext_key_usage, "serverAuth") ||
-      !Extend(raw, issuer.get(), NID_authority_key_identifier, "keyid") ||
-      !Extend(raw, issuer.get(), NID_subject_alt_name, names) || X509_sign(raw, issuer_key.get(), EVP_sha256()) == 0)
-    return OpensslError(Code::kInternal, "making a certificate for " + names);
-  return TlsKeyPair{PemOf(raw), PemOf(key.get())};
+  return Issue(authority, dns_names, "serverAuth", not_before, not_after);
+}
+
+Result<TlsKeyPair> IssuePeerCertificate(const Authority& authority, const std::vector<std::string>& dns_names,
+                                        CertificateTime not_before, CertificateTime not_after) {
+  return Issue(authority, dns_names, "serverAuth,clientAuth", not_before, not_after);
 }
 
 Result<CertificateInfo> ReadCertificate(const std::string& certificate_pem) {

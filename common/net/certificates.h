@@ -26,6 +26,10 @@ Result<Authority> MakeAuthority(const std::string& common_name, CertificateTime 
 Result<TlsKeyPair> IssueServingCertificate(const Authority& authority, const std::vector<std::string>& dns_names,
                                            CertificateTime not_before, CertificateTime not_after);
 
+// The same for a peer that is client and server by turns.
+Result<TlsKeyPair> IssuePeerCertificate(const Authority& authority, const std::vector<std::string>& dns_names,
+                                        CertificateTime not_before, CertificateTime not_after);
+
 struct CertificateInfo {
   CertificateTime not_before;
   CertificateTime not_after;

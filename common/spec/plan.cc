@@ -26,16 +26,10 @@ std::string HashOf(const InputSpec& spec) {
   return hash;
 }
 
-std::string SourceName(const InputSpec& spec) {
-  if (std::holds_alternative<RangeSource>(spec.source)) return "range";
-  if (std::holds_alternative<TensorsSource>(spec.source)) return "tensors";
-  return "files";
-}
-
 // Why the source cannot be sharded by file; empty if it can.
 std::string WhyNotByFile(const InputSpec& spec) {
   if (!std::holds_alternative<FilesSource>(spec.source)) {
-    return "spec.source." + SourceName(spec) + " has no files to shard";
+    return "spec.source." + std::string(SourceName(spec.source)) + " has no files to shard";
   }
   // As in TensorFlow, where enumerate is a zip with a range, and a range is no source that can be sharded.
   if (NumbersRecords(spec.pipeline)) return "enumerate in spec.pipeline numbers the records of all files";
@@ -62,7 +56,14 @@ Plan CompilePlan(InputSpec spec, std::string input) {
   plan.hash = HashOf(spec);
   const bool files = std::holds_alternative<FilesSource>(spec.source);
   plan.effective_policy = spec.distribution.auto_shard_policy;
-  if (plan.effective_policy == AutoShardPolicy::kAuto) {
+  if (std::holds_alternative<FunctionSource>(spec.source)) {
+    if (plan.effective_policy != AutoShardPolicy::kAuto && plan.effective_policy != AutoShardPolicy::kOff) {
+      plan.warnings.push_back("spec.distribution.autoShardPolicy: " + std::string(PolicyName(plan.effective_policy)) +
+                              " has no effect on spec.source.function: shard in the function, by the InputContext that "
+                              "it gets");
+    }
+    plan.effective_policy = AutoShardPolicy::kOff;
+  } else if (plan.effective_policy == AutoShardPolicy::kAuto) {
     const std::string reason = WhyNotByFile(spec);
     plan.effective_policy = reason.empty() ? AutoShardPolicy::kFile : AutoShardPolicy::kData;
     if (!reason.empty()) {
@@ -107,6 +108,8 @@ Result<Plan> ParsePlan(const json& plan) {
   return parsed;
 }
 
+bool AgreesOnEnds(const Plan&, const Topology& topology) { return topology.num_workers > 1; }
+
 Status CheckTopology(const Plan& plan, const Topology& topology) {
   const int64_t workers = topology.num_workers;
   const int64_t replicas = topology.replicas_in_sync();
@@ -114,7 +117,8 @@ Status CheckTopology(const Plan& plan, const Topology& topology) {
     return InvalidArgument("spec.distribution.strategy: Mirrored is for one worker, and the run has " +
                            std::to_string(workers) + "; use MultiWorkerMirrored");
   }
-  if (replicas > 1 && PipelineElement(plan.spec).batch_dims == 0) {
+  const bool function = std::holds_alternative<FunctionSource>(plan.spec.source);
+  if (replicas > 1 && !function && PipelineElement(plan.spec).batch_dims == 0) {
     return InvalidArgument("spec.pipeline: its elements have no batch dimension, so they cannot be split over " +
                            Plural(replicas, "replica") + " (" + Plural(workers, "worker") + " x " +
                            std::to_string(topology.replicas_per_worker) +

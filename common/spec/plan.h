@@ -39,6 +39,10 @@ struct Topology {
 // several workers, ... Errors: InvalidArgument naming the field, the numbers and the remedy.
 Status CheckTopology(const Plan& plan, const Topology& topology);
 
+// Whether the workers of a run end their epochs together, after the same number of steps. TensorFlow's rule:
+// tests/conformance/README.md, "End".
+bool AgreesOnEnds(const Plan& plan, const Topology& topology);
+
 inline constexpr int64_t kUnknownDim = -1;
 
 // One component of an element.

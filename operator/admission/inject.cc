@@ -143,6 +143,7 @@ Status CheckNames(const json& pod, const std::vector<size_t>& trainers) {
 
 // The bytes of one element of the whole pipeline; nothing where a dimension is not known before the data is read.
 std::optional<int64_t> ElementBytes(const InputSpec& spec) {
+  if (const auto* function = std::get_if<FunctionSource>(&spec.source)) return function->max_element_bytes;
   std::vector<int64_t> batches;  // outermost first
   for (const Transformation& step : spec.pipeline) {
     if (const Batch* batch = std::get_if<Batch>(&step)) batches.insert(batches.begin(), batch->size);

@@ -16,14 +16,15 @@ ALLOWED = {
     "client/include/headrace": [],
     "client/python/src": ["client/include/headrace"],
     "sidecar/core": [BASE],
+    "sidecar/collective": [BASE, SPEC],
     "sidecar/device": [BASE, SPEC],
     "sidecar/decode": [BASE, SPEC, "sidecar/core"],
     "sidecar/distribute": [BASE, SPEC, "sidecar/core"],
     "sidecar/transform": [BASE, SPEC, "sidecar/core"],
     "sidecar/source": [BASE, SPEC, "sidecar/core", "sidecar/transform"],
-    "sidecar/loader": [BASE, SPEC, RING, "sidecar/core", "sidecar/decode", "sidecar/distribute", "sidecar/source",
-                       "sidecar/transform"],
-    "sidecar": [BASE, SPEC, NET, RING, "sidecar/device", "sidecar/loader"],
+    "sidecar/loader": [BASE, SPEC, RING, "sidecar/collective", "sidecar/core", "sidecar/decode", "sidecar/distribute",
+                       "sidecar/source", "sidecar/transform"],
+    "sidecar": [BASE, SPEC, NET, RING, "sidecar/collective", "sidecar/device", "sidecar/loader"],
     "operator/kube": [BASE, NET],
     "operator/reconcile": [BASE, SPEC, "operator/kube"],
     "operator/admission": [BASE, SPEC, NET, "operator/kube"],
@@ -34,7 +35,7 @@ ALLOWED = {
 
 # Third-party headers, by prefix, and the only places that may see them: folders and files. Tests may see all.
 THIRD_PARTY = {
-    "boost/": [NET],
+    "boost/": [NET, "sidecar/collective"],
     "cpprest/": ["operator/kube"],
     "pplx/": ["operator/kube"],
     "prometheus/": ["sidecar/loader", "operator"],

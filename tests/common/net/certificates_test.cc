@@ -29,6 +29,27 @@ TEST(CertificatesTest, IssuesWhatReadsBack) {
   EXPECT_TRUE(Verifies(*pair, authority->certificate_pem));
 }
 
+TEST(CertificatesTest, OnlyAPeersCertificateServesAClient) {
+  const auto now = std::chrono::system_clock::now();
+  const Authority authority = *MakeAuthority("headrace", now - 1h, now + 1h);
+  const std::string base = ::testing::TempDir() + "headrace-certificates-test-peer";
+  std::ofstream(base + "-ca.pem") << authority.certificate_pem;
+  const auto verify = [&](const TlsKeyPair& pair, const std::string& purpose) {
+    std::ofstream(base + "-leaf.pem") << pair.certificate_pem;
+    const std::string command = "openssl verify -x509_strict -purpose " + purpose + " -verify_hostname a.b -CAfile " +
+                                base + "-ca.pem " + base + "-leaf.pem > /dev/null 2>&1";
+    return std::system(command.c_str()) == 0;
+  };
+  const TlsKeyPair peer = *IssuePeerCertificate(authority, {"a.b"}, now - 1h, now + 1h);
+  EXPECT_TRUE(verify(peer, "sslserver"));
+  EXPECT_TRUE(verify(peer, "sslclient"));
+  const TlsKeyPair server = *IssueServingCertificate(authority, {"a.b"}, now - 1h, now + 1h);
+  EXPECT_TRUE(verify(server, "sslserver"));
+  EXPECT_FALSE(verify(server, "sslclient"));
+  std::remove((base + "-ca.pem").c_str());
+  std::remove((base + "-leaf.pem").c_str());
+}
+
 TEST(CertificatesTest, NothingElseVerifies) {
   const Authority one = *MakeAuthority("headrace", kStart, kStart + 1h);
   const Authority two = *MakeAuthority("headrace", kStart, kStart + 1h);
