@@ -28,18 +28,18 @@ class CountedDataset : public Dataset<T> {
 template <typename T>
 class CountedStream : public Stream<T> {
  public:
-  CountedStream(std::unique_ptr<Stream<T>> input, int64_t count) : input_(std::move(input)), left_(count) {}
+  CountedStream(std::unique_ptr<Stream<T>> stream, int64_t count) : input(std::move(stream)), left(count) {}
 
  protected:
-  // Reads as many as are left at most. `left_` must not be negative.
+  // Reads as many as are left at most. `left` must not be negative.
   Result<size_t> ReadLeft(std::span<T> out) {
-    ASSIGN_OR_RETURN(const size_t read, input_->Read(out.first(std::min<uint64_t>(out.size(), left_))));
-    left_ -= static_cast<int64_t>(read);
+    ASSIGN_OR_RETURN(const size_t read, input->Read(out.first(std::min<uint64_t>(out.size(), left))));
+    left -= static_cast<int64_t>(read);
     return read;
   }
 
-  std::unique_ptr<Stream<T>> input_;
-  int64_t left_;
+  std::unique_ptr<Stream<T>> input;
+  int64_t left;
 };
 
 template <typename T>
@@ -47,8 +47,8 @@ class TakeStream : public CountedStream<T> {
  public:
   using CountedStream<T>::CountedStream;
   Result<size_t> Read(std::span<T> out) override {
-    if (this->left_ < 0) return this->input_->Read(out);
-    if (this->left_ == 0) return size_t{0};
+    if (this->left < 0) return this->input->Read(out);
+    if (this->left == 0) return size_t{0};
     return this->ReadLeft(out);
   }
 };
@@ -58,12 +58,12 @@ class SkipStream : public CountedStream<T> {
  public:
   using CountedStream<T>::CountedStream;
   Result<size_t> Read(std::span<T> out) override {
-    if (this->left_ < 0) return size_t{0};
-    while (this->left_ > 0) {
+    if (this->left < 0) return size_t{0};
+    while (this->left > 0) {
       ASSIGN_OR_RETURN(const size_t read, this->ReadLeft(out));
       if (read == 0) return size_t{0};
     }
-    return this->input_->Read(out);
+    return this->input->Read(out);
   }
 };
 
