@@ -75,29 +75,39 @@ class ContinuousCut : public Cut {
 
   Result<bool> Next(Piece* piece) override {
     if (ended_) return false;
+    if (!started_) {
+      // Data that cannot be read is an error before the first piece, also where that one takes no rows.
+      started_ = true;
+      RETURN_IF_ERROR(NextBatch().status());
+    }
     const int64_t wanted = smaller_ + (next_ < larger_count_ ? 1 : 0);
     next_ = (next_ + 1) % pieces_;
     gathered_.records.clear();
     gathered_.rows = 0;
     while (gathered_.rows < wanted) {
       if (position_ == batch_.rows) {
-        ASSIGN_OR_RETURN(const bool more, ReadOne(*batches_, batch_));
-        position_ = 0;
+        ASSIGN_OR_RETURN(const bool more, NextBatch());
         if (!more) {
-          batch_.rows = 0;
           ended_ = true;
           break;
         }
       }
       RETURN_IF_ERROR(Gather(std::min(wanted - gathered_.rows, batch_.rows - position_)));
     }
-    // A piece of no rows is produced without looking at the stream; any other needs at least one.
+    // A piece of no rows is produced whatever the stream has; any other needs at least one.
     if (wanted > 0 && gathered_.rows == 0) return false;
     *piece = Rows(gathered_, 0, gathered_.rows);
     return true;
   }
 
  private:
+  Result<bool> NextBatch() {
+    ASSIGN_OR_RETURN(const bool more, ReadOne(*batches_, batch_));
+    position_ = 0;
+    if (!more) batch_.rows = 0;
+    return more;
+  }
+
   Status Gather(int64_t rows) {
     if (gathered_.rows > 0 && gathered_.row_records != batch_.row_records) {
       return InvalidArgument("spec.distribution.rebatch: Continuous cannot join batches whose inner batches hold " +
@@ -121,6 +131,7 @@ class ContinuousCut : public Cut {
   Batch batch_;
   int64_t position_ = 0;  // first row of batch_ not yet taken
   Batch gathered_;
+  bool started_ = false;
   bool ended_ = false;
 };
 

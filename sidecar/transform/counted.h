@@ -28,24 +28,24 @@ class CountedDataset : public Dataset<T> {
 template <typename T>
 class CountedStream : public Stream<T> {
  public:
-  CountedStream(std::unique_ptr<Stream<T>> input, int64_t count) : input_(std::move(input)), left_(count) {}
+  CountedStream(std::unique_ptr<Stream<T>> stream, int64_t count) : input(std::move(stream)), left(count) {}
 
  protected:
-  // Reads as many as are left at most. `left_` must not be negative.
+  // Reads as many as are left at most. `left` must not be negative.
   Result<size_t> ReadLeft(std::span<T> out) {
-    ASSIGN_OR_RETURN(const size_t read, input_->Read(out.first(std::min<uint64_t>(out.size(), left_))));
-    left_ -= static_cast<int64_t>(read);
+    ASSIGN_OR_RETURN(const size_t read, input->Read(out.first(std::min<uint64_t>(out.size(), left))));
+    left -= static_cast<int64_t>(read);
     return read;
   }
 
   Result<uint64_t> PassOverLeft(uint64_t n) {
-    ASSIGN_OR_RETURN(const uint64_t passed, input_->PassOver(std::min<uint64_t>(n, left_)));
-    left_ -= static_cast<int64_t>(passed);
+    ASSIGN_OR_RETURN(const uint64_t passed, input->PassOver(std::min<uint64_t>(n, left)));
+    left -= static_cast<int64_t>(passed);
     return passed;
   }
 
-  std::unique_ptr<Stream<T>> input_;
-  int64_t left_;
+  std::unique_ptr<Stream<T>> input;
+  int64_t left;
 };
 
 template <typename T>
@@ -53,12 +53,12 @@ class TakeStream : public CountedStream<T> {
  public:
   using CountedStream<T>::CountedStream;
   Result<size_t> Read(std::span<T> out) override {
-    if (this->left_ < 0) return this->input_->Read(out);
-    if (this->left_ == 0) return size_t{0};
+    if (this->left < 0) return this->input->Read(out);
+    if (this->left == 0) return size_t{0};
     return this->ReadLeft(out);
   }
   Result<uint64_t> PassOver(uint64_t n) override {
-    if (this->left_ < 0) return this->input_->PassOver(n);
+    if (this->left < 0) return this->input->PassOver(n);
     return this->PassOverLeft(n);
   }
 };
@@ -68,21 +68,21 @@ class SkipStream : public CountedStream<T> {
  public:
   using CountedStream<T>::CountedStream;
   Result<size_t> Read(std::span<T> out) override {
-    if (this->left_ < 0) return size_t{0};
+    if (this->left < 0) return size_t{0};
     ASSIGN_OR_RETURN(const bool more, PassOverAll());
-    return more ? this->input_->Read(out) : size_t{0};
+    return more ? this->input->Read(out) : size_t{0};
   }
   Result<uint64_t> PassOver(uint64_t n) override {
-    if (this->left_ < 0) return uint64_t{0};
+    if (this->left < 0) return uint64_t{0};
     ASSIGN_OR_RETURN(const bool more, PassOverAll());
-    return more ? this->input_->PassOver(n) : uint64_t{0};
+    return more ? this->input->PassOver(n) : uint64_t{0};
   }
 
  private:
   // Those to be skipped. false: the input ends before.
   Result<bool> PassOverAll() {
-    if (this->left_ > 0) RETURN_IF_ERROR(this->PassOverLeft(static_cast<uint64_t>(this->left_)));
-    return this->left_ == 0;
+    if (this->left > 0) RETURN_IF_ERROR(this->PassOverLeft(static_cast<uint64_t>(this->left)));
+    return this->left == 0;
   }
 };
 
