@@ -95,6 +95,8 @@ Result<Plan> ParsePlan(const json& plan) {
   return parsed;
 }
 
+bool AgreesOnEnds(const InputSpec& spec) { return spec.distribution.strategy != Strategy::kMirrored; }
+
 Status CheckTopology(const Plan& plan, const Topology& topology) {
   const int64_t workers = topology.num_workers;
   const int64_t replicas = topology.replicas_in_sync();

@@ -39,6 +39,10 @@ struct Topology {
 // several workers, ... Errors: InvalidArgument naming the field, the numbers and the remedy.
 Status CheckTopology(const Plan& plan, const Topology& topology);
 
+// Whether the workers of a run agree on the end of each epoch, if there are several: where the strategy keeps them in
+// step.
+bool AgreesOnEnds(const InputSpec& spec);
+
 inline constexpr int64_t kUnknownDim = -1;
 
 // One component of an element.
