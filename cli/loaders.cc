@@ -34,6 +34,8 @@ Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const 
   std::unique_ptr<LoaderGroup> group(new LoaderGroup(directory));
   const std::string plan_path = directory + "/" + names::kPlanFile;
   RETURN_IF_ERROR(WritePlan(plan, plan_path));
+  const std::string coordinator =
+      options.workers > 1 && AgreesOnEnds(plan.spec) ? "unix:" + directory + "/coordinator.sock" : "";
   const std::string binary = SiblingBinary("headrace-loader");
   for (int64_t w = 0; w < options.workers; ++w) {
     const std::string run_directory = group->RunDirectory(w);
@@ -52,6 +54,8 @@ Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const 
                            {names::kEnvReplicasPerWorker, std::to_string(options.replicas_per_worker)},
                            {names::kEnvRunId, options.run_id},
                            {names::kEnvDataDir, options.data_directory},
+                           {names::kEnvCoordinator, coordinator},
+                           {names::kEnvPeerTlsDir, ""},
                            {names::kEnvListen, ""},
                            {"HEADRACE_SERVE_ERRORS", "1"}};  // errors reach us as a trainer would see them
     Result<Process> started = Process::Start(process);

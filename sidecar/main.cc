@@ -34,6 +34,9 @@ It takes its configuration from the environment:
   HEADRACE_REPLICAS_PER_WORKER   (default 1)
   HEADRACE_RUN_ID                seeds shuffles without a seed; the same on every worker
   HEADRACE_DATA_DIR              what relative paths are relative to (default /data)
+  HEADRACE_COORDINATOR           where several workers' loaders meet to agree on ends: host:port of worker 0's (with
+                                 mutual TLS), or unix:/path; worker 0 listens there
+  HEADRACE_PEER_TLS_DIR          ca.crt, tls.crt and tls.key of the loaders
   HEADRACE_LISTEN                address:port of /metrics, /healthz and /startupz (default: none)
   HEADRACE_SERVE_ERRORS          1: stay up to tell clients of an error at start
 )";

@@ -35,6 +35,8 @@ Result<LoaderConfig> ReadConfig() {
   config.plan_path = Env(names::kEnvPlan, (std::string(names::kPlanDir) + "/" + names::kPlanFile).c_str());
   config.data_dir = Env(names::kEnvDataDir, names::kDefaultDataDir);
   config.run_id = Env(names::kEnvRunId, "");
+  config.coordinator = Env(names::kEnvCoordinator, "");
+  config.peer_tls_dir = Env(names::kEnvPeerTlsDir, "");
   config.serve_errors = Env(names::kEnvServeErrors, "") == "1";
   ASSIGN_OR_RETURN(config.topology.num_workers, NumberEnv(names::kEnvNumWorkers, "1", 1, 1 << 20));
   ASSIGN_OR_RETURN(config.topology.worker_index,
