@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # What users run or link; the release preset's tests are built by nobody who does not ask for them.
 TARGETS := headrace headrace-loader headrace-operator headrace_shared
 
-.PHONY: help setup build wheel image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance lint e2e bench clean
+.PHONY: help setup build wheel image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance lint e2e property bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 26
@@ -44,6 +44,9 @@ test: setup ## everything: lint, unit, thread sanitizer, conformance, end to end
 	@$(PYTHON) scripts/test.py
 
 lint unit tsan conformance e2e: setup ## one part of `make test`
+	@$(PYTHON) scripts/test.py $@
+
+property: setup ## 2,000 random pipelines held to TensorFlow itself, which it downloads; not part of `make test`
 	@$(PYTHON) scripts/test.py $@
 
 bench: build wheel ## the benchmarks of tests/bench, one line a figure

@@ -1,5 +1,7 @@
 #include "cli/case_run.h"
 
+#include <fstream>
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -31,7 +33,7 @@ Result<std::vector<std::string>> WriteFiles(const ConformanceCase& conformance_c
   return paths;
 }
 
-// Reads all workers step by step, as the synchronised loop of a trainer does, until the last one has ended.
+// Reads all workers until their epochs end.
 class Reading {
  public:
   Reading(const ConformanceCase& conformance_case, LoaderGroup* loaders)
@@ -59,42 +61,43 @@ class Reading {
     observation.element_spec = (*stream)->element_spec();
     observation.policy = (*stream)->effective_policy();
     observation.warnings = (*stream)->warnings();
+    observation.context =
+        std::make_shared<json>((*stream)->InputContext(case_.json->value("global_batch", int64_t{0})));
+    if (case_.api == "values_from_function") {
+      observation.values = std::make_shared<json>((*stream)->Values(case_.json->at("value") == "replica_id"));
+      return observation;
+    }
     streams_[w] = std::move(stream).value();
     return observation;
   }
 
   void Read(WorkerStream::Iteration iteration, std::shared_ptr<json> WorkerObservation::*steps) {
-    std::vector<bool> reading(streams_.size());
+    // Each worker by itself, as trainers are: one may wait for what another's trainer makes its loader do.
+    std::vector<std::future<Status>> readers;
     for (size_t w = 0; w < streams_.size(); ++w) {
-      if (streams_[w] == nullptr || !observations_[w].error.empty()) continue;
-      observations_[w].*steps = std::make_shared<json>(json::array());
-      const Status started = streams_[w]->StartEpoch();
-      reading[w] = started.ok();
-      if (!started.ok()) observations_[w].error = started.ToString();
+      readers.push_back(std::async(std::launch::async, [this, w, iteration, steps] {
+        if (streams_[w] == nullptr || !observations_[w].error.empty()) return Status();
+        observations_[w].*steps = std::make_shared<json>(json::array());
+        return ReadEpoch(*streams_[w], iteration, (observations_[w].*steps).get());
+      }));
     }
-    const size_t most = case_.max_steps ? static_cast<size_t>(*case_.max_steps) : kMostSteps;
-    bool any = true;
-    for (size_t s = 0; s < most && any; ++s) {
-      any = false;
-      for (size_t w = 0; w < streams_.size(); ++w) {
-        if (reading[w]) reading[w] = ReadStep(w, iteration, (observations_[w].*steps).get());
-        any = any || reading[w];
-      }
+    for (size_t w = 0; w < streams_.size(); ++w) {
+      const Status status = readers[w].get();
+      if (!status.ok()) observations_[w].error = Explain(w, status);
     }
   }
 
-  // Appends worker w's next step; false when there is none.
-  bool ReadStep(size_t w, WorkerStream::Iteration iteration, json* steps) {
-    Result<WorkerStep> step = streams_[w]->Next(iteration, kNextTimeoutMs);
-    if (!step.ok()) {
-      observations_[w].error = Explain(w, step.status());
-      return false;
+  Status ReadEpoch(WorkerStream& stream, WorkerStream::Iteration iteration, json* steps) const {
+    RETURN_IF_ERROR(stream.StartEpoch());
+    const size_t most = case_.max_steps ? static_cast<size_t>(*case_.max_steps) : kMostSteps;
+    while (steps->size() < most) {
+      ASSIGN_OR_RETURN(const WorkerStep step, stream.Next(iteration, kNextTimeoutMs));
+      if (step.empty()) break;
+      json records = json::array();
+      for (const ReplicaBatch& batch : step) records.push_back(RecordsAsJson(batch));
+      steps->push_back(std::move(records));
     }
-    if (step->empty()) return false;
-    json records = json::array();
-    for (const ReplicaBatch& batch : *step) records.push_back(RecordsAsJson(batch));
-    steps->push_back(std::move(records));
-    return true;
+    return {};
   }
 
   std::string Explain(size_t w, const Status& status) {
@@ -118,8 +121,11 @@ std::vector<WorkerObservation> Refused(const ConformanceCase& conformance_case, 
 
 Result<std::vector<WorkerObservation>> Observe(const ConformanceCase& conformance_case) {
   ASSIGN_OR_RETURN(const ScratchDirectory directory, ScratchDirectory::Make("headrace-verify-"));
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths, WriteFiles(conformance_case, directory.path()));
-  ASSIGN_OR_RETURN(const json spec_json, CaseSpec(conformance_case, paths));
+  CasePaths paths;
+  paths.conformance_case = directory.path() + "/case.jsonl";
+  std::ofstream(paths.conformance_case) << conformance_case.json->dump() << "\n";
+  ASSIGN_OR_RETURN(paths.files, WriteFiles(conformance_case, directory.path()));
+  ASSIGN_OR_RETURN(const json spec_json, CaseSpec(conformance_case, paths, SiblingBinary("headrace")));
   Result<InputSpec> spec = ParseInputSpec(spec_json);
   if (!spec.ok()) return Refused(conformance_case, spec.status());
   const Plan plan = CompilePlan(std::move(spec).value(), conformance_case.name);

@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-Status Unsupported(const std::string& what) { return Unavailable("not supported yet: " + what); }
+Status Unsupported(const std::string& what) { return Unavailable("not supported: " + what); }
 
 // "AUTO" -> "Auto".
 Result<std::string> PolicyField(const std::string& policy) {
@@ -123,6 +123,8 @@ class Comparison {
       Differ("number of workers", case_.workers, workers_.size());
     } else if (expect_.contains("error")) {
       ExpectErrors();
+    } else if (expect_.contains("values")) {
+      ExpectValues();
     } else {
       ExpectSteps();
     }
@@ -164,6 +166,15 @@ class Comparison {
     return parts;
   }
 
+  void ExpectValues() {
+    json values = json::array();
+    for (const WorkerObservation& worker : workers_) {
+      if (!worker.error.empty()) return Differ("values", expect_["values"], worker.error);
+      values.insert(values.end(), worker.values->begin(), worker.values->end());
+    }
+    if (values != expect_["values"]) Differ("values", expect_["values"], values);
+  }
+
   void ExpectSteps() {
     size_t longest = 0;
     for (size_t w = 0; w < workers_.size(); ++w) {
@@ -174,15 +185,24 @@ class Comparison {
         continue;
       }
       longest = std::max(longest, worker.steps->size());
-      ExpectSameSteps(who, expect_.at("steps").at(w), *worker.steps);
+      ExpectSameSteps(who, UntilAllEnd(expect_.at("steps").at(w)), *worker.steps);
       if (worker.optional_steps != nullptr) {
         const json& optional = expect_.contains("optional_steps") ? expect_["optional_steps"] : expect_["steps"];
-        ExpectSameSteps(who + " by get_next_as_optional", optional.at(w), *worker.optional_steps);
+        ExpectSameSteps(who + " by get_next_as_optional", UntilAllEnd(optional.at(w)), *worker.optional_steps);
       }
       ExpectDescription(who, worker);
     }
     const json& global = expect_.value("global_steps", json());
     if (!global.is_null() && differences_.empty() && global != longest) Differ("global_steps", global, longest);
+  }
+
+  // A worker's own steps, and those without data until the last worker ends.
+  json UntilAllEnd(json steps) const {
+    const json& global = expect_.value("global_steps", json());
+    json none = json::array();
+    for (int64_t r = 0; r < case_.replicas_per_worker; ++r) none.push_back(json::array());
+    while (case_.workers > 1 && global.is_number() && steps.size() < global.get<size_t>()) steps.push_back(none);
+    return steps;
   }
 
   void ExpectSameSteps(const std::string& who, const json& expected, const json& got) {
@@ -199,6 +219,10 @@ class Comparison {
     const std::string element_spec = json_.value("element_spec", "");
     if (!element_spec.empty() && element_spec != worker.element_spec) {
       Differ(who + ": element_spec", element_spec, worker.element_spec);
+    }
+    if (expect_.contains("contexts")) {
+      const json& context = expect_["contexts"].at(static_cast<size_t>(&worker - workers_.data()));
+      if (context != *worker.context) Differ(who + ": context", context, *worker.context);
     }
     const std::string applied = expect_.value("policy_applied", "");
     std::string policy = worker.policy;
@@ -256,13 +280,22 @@ std::vector<std::vector<int64_t>> CaseFiles(const ConformanceCase& conformance_c
   return source.at("files").get<std::vector<std::vector<int64_t>>>();
 }
 
-Result<json> CaseSpec(const ConformanceCase& conformance_case, const std::vector<std::string>& paths) {
+Result<json> CaseSpec(const ConformanceCase& conformance_case, const CasePaths& paths, const std::string& program) {
   const json& value = *conformance_case.json;
   try {
-    if (conformance_case.api != "distribute_dataset") return Unsupported("api " + conformance_case.api);
     json spec;
+    if (conformance_case.api == "from_function") {
+      spec["source"]["function"]["command"] = {program, "verify", "--serve", paths.conformance_case};
+      return spec;
+    }
+    if (conformance_case.api == "values_from_function") {  // whatever the data set holds
+      spec["source"]["range"] = json::object();
+      spec["pipeline"] = json::array({{{"batch", {{"size", 1}}}}});
+      return spec;
+    }
+    if (conformance_case.api != "distribute_dataset") return Unsupported("api " + conformance_case.api);
     ASSIGN_OR_RETURN(spec["pipeline"], Pipeline(value.at("transforms")));
-    RETURN_IF_ERROR(FillSource(value.at("source"), paths, value.value("file_transforms", json::array()), &spec));
+    RETURN_IF_ERROR(FillSource(value.at("source"), paths.files, value.value("file_transforms", json::array()), &spec));
     ASSIGN_OR_RETURN(const std::string policy, PolicyField(value.at("policy")));
     spec["distribution"] = {{"autoShardPolicy", policy}, {"replicasPerWorker", conformance_case.replicas_per_worker}};
     if (!value.at("rebatch").is_null()) spec["distribution"]["rebatch"] = value["rebatch"];

@@ -30,9 +30,16 @@ Result<ConformanceCase> ParseCase(const std::string& line);
 // Contents of the case's files, one list of records each; empty unless the source is "files".
 std::vector<std::vector<int64_t>> CaseFiles(const ConformanceCase& conformance_case);
 
-// The case as the object under a DistributedInput's "spec". `paths` are where CaseFiles were written.
-// Errors: Unavailable "not supported yet: ..." for what the product cannot say.
-Result<nlohmann::json> CaseSpec(const ConformanceCase& conformance_case, const std::vector<std::string>& paths);
+// Where the parts of a case were written.
+struct CasePaths {
+  std::string conformance_case;    // the line itself
+  std::vector<std::string> files;  // of CaseFiles
+};
+
+// The case as the object under a DistributedInput's "spec". A case of from_function becomes a function whose command is
+// `program verify --serve` with the case. Errors: Unavailable "not supported: ..." for what the product cannot say.
+Result<nlohmann::json> CaseSpec(const ConformanceCase& conformance_case, const CasePaths& paths,
+                                const std::string& program);
 
 // What one worker delivered.
 struct WorkerObservation {
@@ -43,6 +50,8 @@ struct WorkerObservation {
   std::string element_spec;                        // TensorFlow's print
   std::string policy;                              // "Data"
   std::vector<std::string> warnings;
+  std::shared_ptr<nlohmann::json> context;  // tf.distribute.InputContext, with the case's per-replica batch size
+  std::shared_ptr<nlohmann::json> values;   // of api values_from_function: one for each replica
 };
 
 // What differs from the case, one "what: expected X, got Y" each; empty if the case passes.

@@ -3,18 +3,14 @@
 
 #include "cli/commands.h"
 #include "cli/explanation.h"
-#include "cli/input_file.h"
+#include "cli/input_flags.h"
 
 namespace headrace::cli {
 namespace {
 
-constexpr Flag kFlags[] = {
-    {"file", "FILE", "YAML file with the DistributedInput; - is standard input", 'f'},
-    {"input", "NAME", "which one, if the file holds several", 0},
-    {"workers", "N", "number of workers (default 1)", 'w'},
-    {"replicas", "N", "replicas a worker (default: spec.distribution.replicasPerWorker, else 1)", 'r'},
+constexpr auto kFlags = WithInputFlags({
     {"output", "FORMAT", "text (default) or json", 'o'},
-};
+});
 
 constexpr std::string_view kHelp =
     R"(Prints what an input means for a run of a given size, without reading a record: the policy that
@@ -27,17 +23,12 @@ Examples:
 )";
 
 Status ExplainInput(const CommandLine& line) {
-  const std::optional<std::string> file = line.Text("file");
-  if (!file) return InvalidArgument("explain needs -f FILE, for example -f examples/digits/input.yaml");
   const std::string output = line.Text("output").value_or("text");
   if (output != "text" && output != "json") return InvalidArgument("-o " + output + ": must be text or json");
   if (!line.positional().empty()) return InvalidArgument("unexpected argument \"" + line.positional()[0] + "\"");
-  ASSIGN_OR_RETURN(const auto workers, line.Integer("workers", 1));
-  ASSIGN_OR_RETURN(const auto replicas, line.Integer("replicas", 1));
-  ASSIGN_OR_RETURN(const LocalInput input, LoadInput(*file, line.Text("input").value_or("")));
-  const int64_t from_spec = input.plan.spec.distribution.replicas_per_worker.value_or(1);
-  Result<nlohmann::json> explanation = Explain(input, workers.value_or(1), replicas.value_or(from_spec));
-  RETURN_IF_ERROR(explanation.status(), *file);
+  ASSIGN_OR_RETURN(const SizedInput sized, ReadSizedInput(line, "explain"));
+  Result<nlohmann::json> explanation = Explain(sized.input, sized.workers, sized.replicas);
+  RETURN_IF_ERROR(explanation.status(), sized.file);
   std::printf("%s", output == "json" ? (explanation->dump(2) + "\n").c_str() : PrintExplanation(*explanation).c_str());
   return Status();
 }

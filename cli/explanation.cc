@@ -78,6 +78,9 @@ json SourceJson(const LocalInput& input, std::vector<std::string>* files, json* 
   if (const auto* tensors = std::get_if<TensorsSource>(&spec.source)) {
     return {{"kind", "tensors"}, {"rows", tensors->tensors[0].shape[0]}};
   }
+  if (const auto* function = std::get_if<FunctionSource>(&spec.source)) {
+    return {{"kind", "function"}, {"command", function->command}};
+  }
   const auto& source = std::get<FilesSource>(spec.source);
   int64_t bytes = 0;
   for (size_t i = 0; i < source.paths.size(); ++i) {
@@ -181,7 +184,7 @@ json StepsPerEpoch(const Plan& plan, const std::vector<std::string>& files, int6
 // Memory of the rings of one worker; null if the size of a batch is not known.
 json Memory(const Plan& plan, int64_t rows, int64_t workers, int64_t replicas_per_worker) {
   const ElementShape element = PipelineElement(plan.spec);
-  if (element.batch_dims > 1 || (element.batch_dims == 1 && rows == 0)) return json();
+  if (element.components.empty() || element.batch_dims > 1 || (element.batch_dims == 1 && rows == 0)) return json();
   const auto round_up = [](int64_t value, int64_t unit) { return CeilDiv(value, unit) * unit; };
   int64_t slot = 0;
   for (const TensorSpec& component : element.components) {

@@ -54,6 +54,11 @@ std::string SourceText(const json& source) {
            (source["step"] == 1 ? "" : ", by " + source["step"].dump());
   }
   if (source["kind"] == "tensors") return Plural(source["rows"], "inline row");
+  if (source["kind"] == "function") {
+    std::string command;
+    for (const json& word : source["command"]) command += " " + Text(word);
+    return "the function of the program" + (command.empty() ? std::string(" in its container") : command);
+  }
   std::string patterns;
   for (const json& path : source["paths"]) patterns += (patterns.empty() ? "" : ", ") + Text(path);
   return Plural(source["files"], "TFRecord file") + ", " + Bytes(source["bytes"].get<int64_t>()) + ": " + patterns;

@@ -27,6 +27,12 @@ Status WritePlan(const Plan& plan, const std::string& path) {
   return file ? Status() : ErrnoStatus(errno != 0 ? errno : EIO, "writing " + path);
 }
 
+Result<int> OpenLog(const std::string& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return ErrnoStatus(errno, "making " + path);
+  return fd;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const LoaderOptions& options,
@@ -34,15 +40,12 @@ Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const 
   std::unique_ptr<LoaderGroup> group(new LoaderGroup(directory));
   const std::string plan_path = directory + "/" + names::kPlanFile;
   RETURN_IF_ERROR(WritePlan(plan, plan_path));
-  const std::string coordinator =
-      options.workers > 1 && AgreesOnEnds(plan.spec) ? "unix:" + directory + "/coordinator.sock" : "";
   const std::string binary = SiblingBinary("headrace-loader");
   for (int64_t w = 0; w < options.workers; ++w) {
     const std::string run_directory = group->RunDirectory(w);
     if (mkdir(run_directory.c_str(), 0700) != 0) return ErrnoStatus(errno, "making " + run_directory);
     const std::string log = LogFile(run_directory);
-    const int log_fd = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (log_fd < 0) return ErrnoStatus(errno, "making " + log);
+    ASSIGN_OR_RETURN(const int log_fd, OpenLog(log));
     ProcessOptions process;
     process.argv = {binary};
     process.stdout_fd = log_fd;
@@ -54,21 +57,42 @@ Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const 
                            {names::kEnvReplicasPerWorker, std::to_string(options.replicas_per_worker)},
                            {names::kEnvRunId, options.run_id},
                            {names::kEnvDataDir, options.data_directory},
-                           {names::kEnvCoordinator, coordinator},
-                           {names::kEnvPeerTlsDir, ""},
+                           {names::kEnvCoordinator, "unix:" + directory + "/coordinator.sock"},
                            {names::kEnvListen, ""},
                            {"HEADRACE_SERVE_ERRORS", "1"}};  // errors reach us as a trainer would see them
     Result<Process> started = Process::Start(process);
     close(log_fd);
     RETURN_IF_ERROR(started.status(), "the loader of worker " + std::to_string(w));
     group->loaders_.push_back(std::move(started).value());
+    if (const auto* function = std::get_if<FunctionSource>(&plan.spec.source)) {
+      RETURN_IF_ERROR(group->StartFunction(*function, w, options.function_output_fd));
+    }
   }
   return group;
+}
+
+Status LoaderGroup::StartFunction(const FunctionSource& function, int64_t worker, int output_fd) {
+  const std::string run_directory = RunDirectory(worker);
+  int log_fd = -1;
+  if (output_fd < 0) {
+    ASSIGN_OR_RETURN(log_fd, OpenLog(run_directory + ".function.log"));
+  }
+  ProcessOptions process;
+  process.argv = function.command;
+  process.stdout_fd = process.stderr_fd = output_fd < 0 ? log_fd : output_fd;
+  process.environment = {{names::kEnvDir, run_directory}};
+  Result<Process> started = Process::Start(process);
+  if (log_fd >= 0) close(log_fd);
+  RETURN_IF_ERROR(started.status(), "spec.source.function.command");
+  functions_.push_back(std::move(started).value());
+  return {};
 }
 
 LoaderGroup::~LoaderGroup() {
   for (Process& loader : loaders_) loader.Signal(SIGTERM);  // all at once, then wait for each
   for (Process& loader : loaders_) loader.Stop(kStopTimeoutMs);
+  // They end by themselves when their loaders have.
+  for (Process& function : functions_) function.Stop(kStopTimeoutMs);
 }
 
 std::string LoaderGroup::RunDirectory(int64_t worker) const { return directory_ + "/worker-" + std::to_string(worker); }

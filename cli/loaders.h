@@ -14,8 +14,9 @@ namespace headrace::cli {
 struct LoaderOptions {
   int64_t workers = 1;
   int64_t replicas_per_worker = 1;
-  std::string data_directory;  // relative paths of the spec resolve against it
-  std::string run_id;          // seeds unseeded shuffles
+  std::string data_directory;   // relative paths of the spec resolve against it
+  std::string run_id;           // seeds unseeded shuffles
+  int function_output_fd = -1;  // where the function's processes print to; -1: their logs
 };
 
 // Starts the loaders and stops them, with their run directories, when destroyed. Used by one thread.
@@ -35,9 +36,12 @@ class LoaderGroup {
   std::string Death(int64_t worker);
 
  private:
+  Status StartFunction(const FunctionSource& function, int64_t worker, int output_fd);
+
   explicit LoaderGroup(std::string directory) : directory_(std::move(directory)) {}
   std::string directory_;
   std::vector<Process> loaders_;
+  std::vector<Process> functions_;  // of spec.source.function: one beside each loader
 };
 
 }  // namespace headrace::cli

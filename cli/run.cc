@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <future>
 
 #include "cli/commands.h"
-#include "cli/input_file.h"
+#include "cli/input_flags.h"
 #include "cli/interrupt.h"
 #include "cli/loaders.h"
 #include "cli/step_print.h"
@@ -16,14 +17,10 @@
 namespace headrace::cli {
 namespace {
 
-constexpr Flag kFlags[] = {
-    {"file", "FILE", "YAML file with the DistributedInput; - is standard input", 'f'},
-    {"input", "NAME", "which one, if the file holds several", 0},
-    {"workers", "N", "number of workers (default 1)", 'w'},
-    {"replicas", "N", "replicas a worker (default: spec.distribution.replicasPerWorker, else 1)", 'r'},
+constexpr auto kFlags = WithInputFlags({
     {"steps", "N", "stop each epoch after N steps", 0},
     {"epochs", "N", "number of epochs (default 1)", 0},
-};
+});
 
 constexpr std::string_view kHelp =
     R"(Starts the same loaders as a cluster does, as processes on this machine, and prints what each
@@ -49,17 +46,10 @@ struct RunOptions {
   int64_t epochs = 1;
 };
 
-Result<RunOptions> ReadOptions(const CommandLine& line, const Plan& plan) {
-  RunOptions options;
-  ASSIGN_OR_RETURN(const auto workers, line.Integer("workers", 1));
-  ASSIGN_OR_RETURN(const auto replicas, line.Integer("replicas", 1));
+Result<RunOptions> ReadOptions(const CommandLine& line, const SizedInput& sized) {
   ASSIGN_OR_RETURN(const auto steps, line.Integer("steps", 1));
   ASSIGN_OR_RETURN(const auto epochs, line.Integer("epochs", 1));
-  options.workers = workers.value_or(1);
-  options.replicas = replicas.value_or(plan.spec.distribution.replicas_per_worker.value_or(1));
-  options.steps = steps.value_or(-1);
-  options.epochs = epochs.value_or(1);
-  return options;
+  return RunOptions{sized.workers, sized.replicas, steps.value_or(-1), epochs.value_or(1)};
 }
 
 std::string Count(int64_t count, const std::string& noun) {
@@ -109,10 +99,18 @@ class Printer {
 
  private:
   Result<bool> PrintOneStep(int64_t step, int64_t* records) {
+    // All workers at once, as trainers ask: one may wait for what another's trainer makes its loader do.
+    std::vector<std::future<Result<WorkerStep>>> steps;
+    for (const auto& stream : streams_) {
+      steps.push_back(
+          std::async(std::launch::async, [&stream] { return stream->Next(WorkerStream::Iteration::kNext, -1); }));
+    }
     std::string text;
     bool any = false;
     for (size_t w = 0; w < streams_.size(); ++w) {
-      ASSIGN_OR_RETURN(const WorkerStep batches, Next(w));
+      Result<WorkerStep> next = steps[w].get();
+      if (!next.ok()) return Explain(static_cast<int64_t>(w), next.status());
+      const WorkerStep& batches = *next;
       any = any || !batches.empty();
       for (const ReplicaBatch& batch : batches) *records += batch.rows;
       text += PrintStep({step, static_cast<int64_t>(w), options_.workers, options_.replicas}, batches);
@@ -120,12 +118,6 @@ class Printer {
     if (any) std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
     return any;
-  }
-
-  Result<WorkerStep> Next(size_t w) {
-    Result<WorkerStep> step = streams_[w]->Next(WorkerStream::Iteration::kNext, -1);
-    if (!step.ok()) return Explain(static_cast<int64_t>(w), step.status());
-    return step;
   }
 
   Status Explain(int64_t w, const Status& status) {
@@ -139,14 +131,13 @@ class Printer {
 };
 
 Result<int> RunInput(const CommandLine& line) {
-  const std::optional<std::string> file = line.Text("file");
-  if (!file) return InvalidArgument("run needs -f FILE, for example -f examples/digits/input.yaml");
   if (!line.positional().empty()) {
     return InvalidArgument("unexpected argument \"" + line.positional()[0] + "\": a COMMAND stands after --");
   }
-  ASSIGN_OR_RETURN(const LocalInput input, LoadInput(*file, line.Text("input").value_or("")));
-  ASSIGN_OR_RETURN(const RunOptions options, ReadOptions(line, input.plan));
-  RETURN_IF_ERROR(CheckTopology(input.plan, {options.workers, 0, options.replicas}), *file);
+  ASSIGN_OR_RETURN(const SizedInput sized, ReadSizedInput(line, "run"));
+  ASSIGN_OR_RETURN(const RunOptions options, ReadOptions(line, sized));
+  const LocalInput& input = sized.input;
+  RETURN_IF_ERROR(CheckTopology(input.plan, {options.workers, 0, options.replicas}), sized.file);
   CatchInterrupts();
   signal(SIGPIPE, SIG_IGN);
 
@@ -154,6 +145,7 @@ Result<int> RunInput(const CommandLine& line) {
   LoaderOptions loader_options;
   loader_options.workers = options.workers;
   loader_options.replicas_per_worker = options.replicas;
+  loader_options.function_output_fd = STDERR_FILENO;
   loader_options.data_directory = input.data_directory;
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   loader_options.run_id = input.name + "-" + std::to_string(now);

@@ -9,6 +9,7 @@
 #include <regex>
 #include <thread>
 
+#include "cli/case_function.h"
 #include "cli/case_run.h"
 #include "cli/commands.h"
 #include "cli/conformance.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr Flag kFlags[] = {
     {"filter", "REGEX", "only cases whose name matches (anywhere in the name)", 0},
     {"jobs", "N", "cases at a time (default: the number of processors)", 'j'},
+    {"serve", "", "be the dataset function of the one case in CASES.jsonl, for the loader in $HEADRACE_DIR", 0},
 };
 
 constexpr std::string_view kHelp =
@@ -118,10 +120,20 @@ class Verification {
   int failed_ = 0;
 };
 
+// What a case of api from_function runs beside each loader: this very binary, as the user's program.
+int Serve(const std::string& path) {
+  const Result<std::vector<ConformanceCase>> cases = ReadCases(path, "");
+  if (!cases.ok()) return Fail(cases.status());
+  if (cases->size() != 1) return Fail(InvalidArgument("--serve needs a file with one case"));
+  const Status status = ServeCaseFunction(*(*cases)[0].json);
+  return status.ok() ? 0 : Fail(status);
+}
+
 int RunVerify(const CommandLine& line) {
   if (line.positional().size() != 1) {
     return Fail(InvalidArgument("verify needs one file of cases, for example tests/conformance/cases.jsonl"));
   }
+  if (line.Has("serve")) return Serve(line.positional()[0]);
   const Result<std::optional<int64_t>> jobs = line.Integer("jobs", 1);
   if (!jobs.ok()) return Fail(jobs.status());
   Result<std::vector<ConformanceCase>> cases = ReadCases(line.positional()[0], line.Text("filter").value_or(""));

@@ -107,6 +107,32 @@ std::vector<std::string> WorkerStream::warnings() const {
   return {info.warnings, info.warnings + info.num_warnings};
 }
 
+json WorkerStream::InputContext(int64_t global_batch_size) const {
+  headrace_input_context context = {};
+  context.size = sizeof context;
+  if (headrace_get_input_context(state_->dataset, &context) != HEADRACE_OK) return json();
+  int64_t batch_size = 0;
+  const headrace_status whole = headrace_context_per_replica_batch_size(&context, global_batch_size, &batch_size);
+  return {{"num_input_pipelines", context.num_input_pipelines},
+          {"input_pipeline_id", context.input_pipeline_id},
+          {"num_replicas_in_sync", context.num_replicas_in_sync},
+          {"per_replica_batch_size", whole == HEADRACE_OK ? json(batch_size) : json()}};
+}
+
+std::vector<json> WorkerStream::Values(bool replica_id) const {
+  struct Collected {
+    bool replica_id;
+    std::vector<json> values;
+  } collected{replica_id, {}};
+  const auto value_fn = [](void* user, int32_t, const headrace_value_context* context) {
+    auto& to = *static_cast<Collected*>(user);
+    to.values.push_back(to.replica_id ? json(context->replica_id_in_sync_group) : json(1.0));
+    return HEADRACE_OK;
+  };
+  headrace_distribute_values(state_->dataset, value_fn, &collected);
+  return collected.values;
+}
+
 Status WorkerStream::StartEpoch() {
   state_->Release();
   headrace_iterator_free(std::exchange(state_->iterator, nullptr));

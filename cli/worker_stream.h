@@ -37,6 +37,10 @@ class WorkerStream {
   std::string element_spec() const;  // TensorFlow's print
   std::string effective_policy() const;
   std::vector<std::string> warnings() const;
+  // tf.distribute.InputContext by its members' names, with per_replica_batch_size; null where that is not whole.
+  nlohmann::json InputContext(int64_t global_batch_size) const;
+  // headrace_distribute_values with a function that returns 1.0, or the replica's id.
+  std::vector<nlohmann::json> Values(bool replica_id) const;
 
   Status StartEpoch();
   // The next step; its batches are valid until the next call. Waits up to timeout_ms; -1 is for ever.

@@ -1,19 +1,13 @@
 // The C ABI over connections and step iterators. Nothing throws past it.
 #include "headrace/client.h"
 
-#include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <cstring>
-#include <exception>
 #include <mutex>
-#include <new>
 
+#include "client/abi.h"
 #include "client/connection.h"
 #include "client/step_iterator.h"
-#include "common/spec/names.h"
 
-using headrace::Code;
 using headrace::Result;
 using headrace::Status;
 using headrace::client::Component;
@@ -34,7 +28,8 @@ struct headrace_dataset {
 };
 
 struct headrace_iterator {
-  explicit headrace_iterator(std::vector<std::shared_ptr<Connection>> connections) : steps(std::move(connections)) {}
+  headrace_iterator(std::vector<std::shared_ptr<Connection>> connections, const headrace::ring::Position* start)
+      : steps(std::move(connections), start) {}
   StepIterator steps;
   std::vector<SlotView> views;  // of the last step; kept to save an allocation
 };
@@ -47,108 +42,13 @@ struct headrace_batch {
 
 namespace {
 
-thread_local std::string last_error;
+using headrace::client::Fill;
+using headrace::client::Guard;
+using headrace::client::Report;
 
-headrace_status FromCode(Code code) {
-  switch (code) {
-    case Code::kOk: return HEADRACE_OK;
-    case Code::kInvalidArgument: return HEADRACE_INVALID_ARGUMENT;
-    case Code::kNotFound: return HEADRACE_NOT_FOUND;
-    case Code::kConflict: return HEADRACE_CONFLICT;
-    case Code::kUnavailable: return HEADRACE_UNAVAILABLE;
-    case Code::kCorrupt: return HEADRACE_CORRUPT;
-    case Code::kExhausted: return HEADRACE_EXHAUSTED;
-    case Code::kCancelled: return HEADRACE_CANCELLED;
-    case Code::kInternal: return HEADRACE_INTERNAL;
-  }
-  return HEADRACE_INTERNAL;
-}
-
-headrace_status Report(const Status& status) {
-  if (!status.ok()) last_error = status.message();
-  return FromCode(status.code());
-}
-
-// Runs `body`, which returns a headrace_status, and turns exceptions (memory) into one.
-template <typename Body>
-headrace_status Guard(Body body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return Report(headrace::Exhausted("out of memory"));
-  } catch (const std::exception& error) {
-    return Report(headrace::Internal(error.what()));
-  }
-}
-
-// Copies as much of `from` as the caller's struct has, behind its size.
-template <typename Struct>
-headrace_status Fill(Struct* to, Struct from) {
-  if (to->size < sizeof(size_t)) {
-    return Report(headrace::InvalidArgument("the struct's size is " + std::to_string(to->size) +
-                                            ": set it to sizeof the struct"));
-  }
-  from.size = to->size;
-  std::memcpy(to, &from, std::min(to->size, sizeof(Struct)));
-  return HEADRACE_OK;
-}
-
-headrace_dtype DLPackType(headrace::DType dtype) {
-  using headrace::DType;
-  const char* name = headrace::DTypeName(dtype).data();
-  const auto bits = static_cast<uint8_t>(headrace::DTypeSize(dtype) * 8);
-  switch (dtype) {
-    case DType::kInt8:
-    case DType::kInt16:
-    case DType::kInt32:
-    case DType::kInt64: return {name, 0, bits, 1};
-    case DType::kUint8:
-    case DType::kUint16:
-    case DType::kUint32:
-    case DType::kUint64: return {name, 1, bits, 1};
-    case DType::kFloat16:
-    case DType::kFloat32:
-    case DType::kFloat64: return {name, 2, bits, 1};
-    case DType::kBfloat16: return {name, 4, bits, 1};
-    case DType::kBool: return {name, 6, bits, 1};
-  }
-  return {name, 0, 0, 0};
-}
-
-// $HEADRACE_LOADER_TIMEOUT in milliseconds.
-Result<int64_t> LoaderTimeoutMs() {
-  const char* text = std::getenv("HEADRACE_LOADER_TIMEOUT");
-  if (text == nullptr || *text == '\0') return 60000;
-  char* end = nullptr;
-  double seconds = std::strtod(text, &end);
-  if (*end != '\0' || !(seconds >= 0) || seconds > 1e9) {
-    return headrace::InvalidArgument("HEADRACE_LOADER_TIMEOUT is '" + std::string(text) +
-                                     "', want a number of seconds, at least 0");
-  }
-  return static_cast<int64_t>(seconds * 1000);
-}
-
-Result<ConnectPolicy> MakePolicy(const headrace_connect_options& options) {
-  ConnectPolicy policy;
-  const char* environment = std::getenv(headrace::names::kEnvDir);
-  if (options.directory != nullptr) {
-    policy.directory = options.directory;
-  } else {
-    policy.directory = environment != nullptr && *environment != '\0' ? environment : headrace::names::kRunDir;
-  }
-  ASSIGN_OR_RETURN(policy.loader_timeout_ms, LoaderTimeoutMs());
-  policy.timeout_ms = options.timeout_ms < 0 ? policy.loader_timeout_ms : options.timeout_ms;
-  if (options.interrupted != nullptr) {
-    policy.interrupted = [ask = options.interrupted, context = options.interrupted_context] {
-      return ask(context) != 0;
-    };
-  }
-  return policy;
-}
-
-Result<std::unique_ptr<headrace_dataset>> Connect(const headrace_connect_options& options) {
+Result<std::unique_ptr<headrace_dataset>> Connect(const headrace_connect_options* options) {
   auto dataset = std::make_unique<headrace_dataset>();
-  ASSIGN_OR_RETURN(dataset->policy, MakePolicy(options));
+  ASSIGN_OR_RETURN(dataset->policy, headrace::client::MakePolicy(options));
   ASSIGN_OR_RETURN(dataset->reply, headrace::client::AskLoader(dataset->policy));
   dataset->connections.resize(static_cast<size_t>(dataset->reply.topology.replicas_per_worker));
   dataset->element_spec = headrace::ToString(dataset->reply.element_spec);
@@ -245,22 +145,11 @@ const char* headrace_status_name(headrace_status status) {
   return "Internal";
 }
 
-const char* headrace_last_error(void) { return last_error.c_str(); }
-
 const char* headrace_version(void) { return HEADRACE_VERSION; }
 
 headrace_status headrace_connect(const headrace_connect_options* options, headrace_dataset** dataset) {
   return Guard([&] {
-    headrace_connect_options all{};
-    all.timeout_ms = -1;
-    if (options != nullptr) {
-      if (options->size < offsetof(headrace_connect_options, interrupted)) {
-        return Report(headrace::InvalidArgument("headrace_connect_options.size is " + std::to_string(options->size) +
-                                                ": set it to sizeof the struct"));
-      }
-      std::memcpy(&all, options, std::min(options->size, sizeof(all)));
-    }
-    auto connected = Connect(all);
+    auto connected = Connect(options);
     if (!connected.ok()) return Report(connected.status());
     *dataset = connected->release();
     return HEADRACE_OK;
@@ -281,7 +170,7 @@ headrace_status headrace_component(const headrace_dataset* dataset, int32_t inde
                                               std::to_string(element_spec.size())));
     }
     const headrace::TensorSpec& component = element_spec[static_cast<size_t>(index)];
-    return Fill(spec, headrace_tensor_spec{0, component.name.c_str(), DLPackType(component.dtype),
+    return Fill(spec, headrace_tensor_spec{0, component.name.c_str(), headrace::client::DLPackType(component.dtype),
                                            static_cast<int32_t>(component.shape.size()), component.shape.data()});
   });
 }
@@ -299,8 +188,15 @@ headrace_status headrace_get_input_context(const headrace_dataset* dataset, head
 
 headrace_status headrace_per_replica_batch_size(const headrace_dataset* dataset, int64_t global_batch_size,
                                                 int64_t* batch_size) {
+  headrace_input_context context{};
+  context.num_replicas_in_sync = dataset->reply.topology.replicas_in_sync();
+  return headrace_context_per_replica_batch_size(&context, global_batch_size, batch_size);
+}
+
+headrace_status headrace_context_per_replica_batch_size(const headrace_input_context* context,
+                                                        int64_t global_batch_size, int64_t* batch_size) {
   return Guard([&] {
-    const int64_t replicas = dataset->reply.topology.replicas_in_sync();
+    const int64_t replicas = context->num_replicas_in_sync;
     if (global_batch_size < 0 || global_batch_size % replicas != 0) {
       return Report(headrace::InvalidArgument("the global batch size " + std::to_string(global_batch_size) +
                                               " is not divisible by the number of replicas in sync, " +
@@ -309,6 +205,20 @@ headrace_status headrace_per_replica_batch_size(const headrace_dataset* dataset,
     *batch_size = global_batch_size / replicas;
     return HEADRACE_OK;
   });
+}
+
+headrace_status headrace_distribute_values(const headrace_dataset* dataset,
+                                           headrace_status (*value_fn)(void* user, int32_t local_replica,
+                                                                       const headrace_value_context* context),
+                                           void* user) {
+  const headrace::Topology& topology = dataset->reply.topology;
+  for (int32_t replica = 0; replica < topology.replicas_per_worker; ++replica) {
+    const headrace_value_context context{sizeof(headrace_value_context), topology.replicas_in_sync(),
+                                         topology.worker_index * topology.replicas_per_worker + replica};
+    const headrace_status status = value_fn(user, replica, &context);
+    if (status != HEADRACE_OK) return status;
+  }
+  return HEADRACE_OK;
 }
 
 headrace_status headrace_get_info(const headrace_dataset* dataset, headrace_info* info) {
@@ -324,8 +234,32 @@ headrace_status headrace_iterator_create(headrace_dataset* dataset, int32_t repl
   return Guard([&] {
     auto connections = Attach(*dataset, replica);
     if (!connections.ok()) return Report(connections.status());
-    *iterator = new headrace_iterator(std::move(*connections));
+    *iterator = new headrace_iterator(std::move(*connections), nullptr);
     return HEADRACE_OK;
+  });
+}
+
+headrace_status headrace_iterator_create_at(headrace_dataset* dataset, int32_t replica,
+                                            const headrace_position* position, headrace_iterator** iterator) {
+  return Guard([&] {
+    if (position->epoch < 0 || position->step < 0) {
+      return Report(headrace::InvalidArgument("epoch " + std::to_string(position->epoch) + ", step " +
+                                              std::to_string(position->step) + " is no position: both count from 0"));
+    }
+    auto connections = Attach(*dataset, replica);
+    if (!connections.ok()) return Report(connections.status());
+    const headrace::ring::Position start{static_cast<uint64_t>(position->epoch), static_cast<uint64_t>(position->step),
+                                         position->seed};
+    *iterator = new headrace_iterator(std::move(*connections), &start);
+    return HEADRACE_OK;
+  });
+}
+
+headrace_status headrace_iterator_position(const headrace_iterator* iterator, headrace_position* position) {
+  return Guard([&] {
+    const headrace::ring::Position& next = iterator->steps.position();
+    return Fill(position,
+                headrace_position{0, static_cast<int64_t>(next.epoch), static_cast<int64_t>(next.step), next.seed});
   });
 }
 
@@ -370,9 +304,9 @@ headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index
     const auto i = static_cast<size_t>(index);
     const headrace::TensorSpec& spec = batch->connection->components()[i].spec;
     const headrace::ring::ComponentExtent& extent = batch->view.extents[i];
-    return Fill(tensor, headrace_tensor{0, spec.name.c_str(), DLPackType(spec.dtype), batch->view.data + extent.offset,
-                                        static_cast<int64_t>(extent.bytes), static_cast<int32_t>(extent.ndim),
-                                        extent.dims, batch->strides[i].data()});
+    return Fill(tensor, headrace_tensor{0, spec.name.c_str(), headrace::client::DLPackType(spec.dtype),
+                                        batch->view.data + extent.offset, static_cast<int64_t>(extent.bytes),
+                                        static_cast<int32_t>(extent.ndim), extent.dims, batch->strides[i].data()});
   });
 }
 

@@ -37,6 +37,12 @@ class Connection {
   // The epoch that the next iterator reads, and its start.
   uint64_t NextEpoch() const { return reader_->next_epoch(); }
   void StartIteration(uint64_t epoch) { newest_epoch_ = reader_->StartIteration(epoch); }
+  void StartIterationAt(const ring::Position& start) {
+    newest_epoch_ = start.epoch;
+    reader_->StartIterationAt(start);
+  }
+  // Of the shuffles without a seed of their own, in the order that is read now.
+  uint64_t seed() const { return reader_->seed() != 0 ? reader_->seed() : reply_.run_seed; }
   // RingReader::Next, which also notices that the loader has gone and waits for it to come back. Errors: those of
   // RingReader::Next; Unavailable if the loader stays away; InvalidArgument if a newer iterator ended this epoch.
   Result<ring::RingReader::Outcome> Next(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view);

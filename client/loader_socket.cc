@@ -2,13 +2,9 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
+#include "client/unix_connect.h"
 #include "common/spec/names.h"
 
 namespace headrace::client {
@@ -23,27 +19,7 @@ void LoaderSocket::Close() {
 }
 
 Status LoaderSocket::Connect() {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = directory_ + "/" + names::kSocketFile;
-  if (path.size() >= sizeof(address.sun_path)) {
-    return InvalidArgument("run directory '" + directory_ + "' is too long: the path of a socket has at most " +
-                           std::to_string(sizeof(address.sun_path) - 1) + " characters");
-  }
-  struct stat directory {};
-  if (stat(directory_.c_str(), &directory) != 0 && errno == ENOENT) {
-    return NotFound("run directory '" + directory_ +
-                    "' does not exist: give the pod the label headrace.dev/input, or set HEADRACE_DIR to the directory "
-                    "of a loader");
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  fd_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd_ < 0) return ErrnoStatus(errno, "making a socket");
-  if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    const int error = errno;
-    Close();
-    return Unavailable("connecting to the loader at " + path + ": " + std::strerror(error));
-  }
+  ASSIGN_OR_RETURN(fd_, ConnectUnix(directory_, names::kSocketFile));
   Status sent = ring::SendMessage(fd_, ring::EncodeRequest(replica_), -1);
   if (!sent.ok()) Close();
   return sent;

@@ -12,8 +12,8 @@ namespace headrace::client {
 // Used by one thread at a time.
 class StepIterator {
  public:
-  // Starts the epoch on all of `connections`. REQUIRES: at least one.
-  explicit StepIterator(std::vector<std::shared_ptr<Connection>> connections);
+  // Starts the next epoch, or at `start` (may be null), on all of `connections`. REQUIRES: at least one.
+  StepIterator(std::vector<std::shared_ptr<Connection>> connections, const ring::Position* start);
   ~StepIterator();
   StepIterator(const StepIterator&) = delete;
   StepIterator& operator=(const StepIterator&) = delete;
@@ -24,13 +24,15 @@ class StepIterator {
   // step is kept for the next call.
   Result<Outcome> Next(PartialStep partial, int64_t timeout_ms, std::vector<ring::SlotView>* views);
 
+  // Where the next step is.
+  const ring::Position& position() const { return position_; }
   const std::vector<std::shared_ptr<Connection>>& connections() const { return connections_; }
 
  private:
   void End();
 
   std::vector<std::shared_ptr<Connection>> connections_;
-  uint64_t epoch_ = 0;
+  ring::Position position_;              // of the next step
   std::vector<ring::SlotView> arrived_;  // of the next step, of the first connections
   bool ended_ = false;
 };

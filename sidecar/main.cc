@@ -13,9 +13,11 @@
 #include "common/base/log.h"
 #include "common/net/http_server.h"
 #include "common/spec/names.h"
+#include "sidecar/collective/agreement.h"
 #include "sidecar/device/device.h"
 #include "sidecar/loader/config.h"
 #include "sidecar/loader/engine.h"
+#include "sidecar/loader/function_feed.h"
 #include "sidecar/loader/handshake_server.h"
 #include "sidecar/loader/pipeline.h"
 #include "sidecar/loader/probe.h"
@@ -34,10 +36,10 @@ It takes its configuration from the environment:
   HEADRACE_REPLICAS_PER_WORKER   (default 1)
   HEADRACE_RUN_ID                seeds shuffles without a seed; the same on every worker
   HEADRACE_DATA_DIR              what relative paths are relative to (default /data)
-  HEADRACE_COORDINATOR           where several workers' loaders meet to agree on ends: host:port of worker 0's (with
-                                 mutual TLS), or unix:/path; worker 0 listens there
-  HEADRACE_PEER_TLS_DIR          ca.crt, tls.crt and tls.key of the loaders
   HEADRACE_LISTEN                address:port of /metrics, /healthz and /startupz (default: none)
+  HEADRACE_COORDINATOR           where worker 0's loader is met, to end epochs together: host:port or unix:/path
+  HEADRACE_PEER_TLS_DIR          ca.crt, tls.crt and tls.key, for host:port
+  HEADRACE_FUNCTION_TIMEOUT      seconds to wait for the process of spec.source.function (default 60)
   HEADRACE_SERVE_ERRORS          1: stay up to tell clients of an error at start
 )";
 
@@ -68,18 +70,39 @@ ring::HandshakeReply Describe(const Feed& feed) {
   reply.warnings = plan.warnings;
   reply.element_spec = feed.element_spec();
   reply.cardinality = feed.cardinality();
+  reply.run_seed = feed.run_seed();
   return reply;
 }
 
-// Ends the process's wait when SIGTERM or SIGINT comes. The signals must be blocked in every thread.
-void WaitForSignal() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  int signal = 0;
-  sigwait(&signals, &signal);
-}
+// Becomes true when SIGTERM or SIGINT comes. The signals must be blocked in every thread.
+class StopOnSignal {
+ public:
+  StopOnSignal() : thread_([this] { Wait(); }) {}
+  ~StopOnSignal() {
+    pthread_kill(thread_.native_handle(), SIGTERM);
+    thread_.join();
+  }
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  const std::atomic<bool>& stopped() const { return stopped_; }
+  void Await() const { stopped_.wait(false); }
+
+ private:
+  void Wait() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    int signal = 0;
+    sigwait(&signals, &signal);
+    stopped_ = true;
+    stopped_.notify_all();
+  }
+
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
 
 Result<std::unique_ptr<HttpServer>> ServeHttp(const LoaderConfig& config, const Probe* probe) {
   if (config.listen_address.empty()) return std::unique_ptr<HttpServer>();
@@ -97,7 +120,8 @@ Result<std::unique_ptr<HttpServer>> ServeHttp(const LoaderConfig& config, const 
 
 // A loader that cannot start ends at once the first time, so that its message is in the pod's status; the next attempt
 // in the same run directory stays up, so that the trainer starts and gets the same message as an exception.
-int FailAtStart(const LoaderConfig& config, const Status& error) {
+int FailAtStart(const LoaderConfig& config, const StopOnSignal& stop, const Status& error) {
+  if (error.code() == Code::kCancelled) return 0;  // stopped while it started
   log::Error("cannot start", {{"error", error.ToString()}});
   WriteTerminationMessage(error);
   const std::string marker = config.run_dir + "/failed";
@@ -112,29 +136,52 @@ int FailAtStart(const LoaderConfig& config, const Status& error) {
   }
   const auto http = ServeHttp(config, nullptr);
   if (!http.ok()) return 1;
-  WaitForSignal();
+  stop.Await();
   return 1;
 }
 
-Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config) {
+Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::atomic<bool>* stop) {
   ASSIGN_OR_RETURN(Plan plan, ReadPlan(config.plan_path));
+  if (std::holds_alternative<FunctionSource>(plan.spec.source)) {
+    auto peer = FunctionPeer::Accept(config.run_dir, config.function_timeout_ms, stop);
+    RETURN_IF_ERROR(peer, "spec.source.function: worker " + std::to_string(config.topology.worker_index));
+    ASSIGN_OR_RETURN(auto feed, FunctionFeed::Create(std::move(plan), config.topology, std::move(*peer)));
+    return std::unique_ptr<Feed>(std::move(feed));
+  }
   ASSIGN_OR_RETURN(auto pipeline, Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id));
   return std::unique_ptr<Feed>(std::move(pipeline));
 }
 
+// With the other workers' loaders, on the ends of epochs; null where there is nothing to agree on.
+Result<std::unique_ptr<Agreement>> Agree(const LoaderConfig& config, const Feed& feed) {
+  if (config.coordinator.empty() || !AgreesOnEnds(feed.plan(), feed.topology())) return std::unique_ptr<Agreement>();
+  AgreementOptions options;
+  options.topology = config.topology;
+  options.run_id = config.run_id;
+  options.plan_hash = feed.plan().hash;
+  options.coordinator = config.coordinator;
+  options.tls_dir = config.peer_tls_dir;
+  return Agreement::Start(std::move(options));
+}
+
 int Serve(const LoaderConfig& config) {
-  auto feed = MakeFeed(config);
-  if (!feed.ok()) return FailAtStart(config, feed.status());
+  const StopOnSignal stop;
+  auto feed = MakeFeed(config, &stop.stopped());
+  if (!feed.ok()) return FailAtStart(config, stop, feed.status());
   auto rings = Engine::OpenRings(config.run_dir, **feed);
-  if (!rings.ok()) return FailAtStart(config, rings.status());
-  Engine engine(feed->get(), &*rings);
+  if (!rings.ok()) return FailAtStart(config, stop, rings.status());
+  const Status lent = (*feed)->LendRings(*rings);
+  if (!lent.ok()) return FailAtStart(config, stop, lent);
+  auto agreement = Agree(config, **feed);
+  if (!agreement.ok()) return FailAtStart(config, stop, agreement.status());
+  Engine engine(feed->get(), &*rings, agreement->get());
   const Probe probe(feed->get(), &engine, &*rings);
   HandshakeOffer offer{Describe(**feed), {}};
   for (const auto& ring : *rings) offer.ring_fds.push_back(ring->fd());
   const auto handshake = HandshakeServer::Start(config.run_dir + "/" + names::kSocketFile, std::move(offer));
-  if (!handshake.ok()) return FailAtStart(config, handshake.status());
+  if (!handshake.ok()) return FailAtStart(config, stop, handshake.status());
   const auto http = ServeHttp(config, &probe);
-  if (!http.ok()) return FailAtStart(config, http.status());
+  if (!http.ok()) return FailAtStart(config, stop, http.status());
   std::error_code ignored;
   std::filesystem::remove(config.run_dir + "/failed", ignored);
 
@@ -149,16 +196,12 @@ int Serve(const LoaderConfig& config) {
                         {"memory", device::HostReason(device::Probe())},
                         {"elementSpec", ToString((*feed)->element_spec())}});
 
-  std::atomic<bool> stop{false};
-  Status outcome;
-  std::thread worker([&] {
-    outcome = engine.Run(stop);
-    if (!outcome.ok()) log::Error("the input failed", {{"error", outcome.ToString()}});
-  });
-  WaitForSignal();
-  stop = true;
-  worker.join();
-  if (!outcome.ok()) WriteTerminationMessage(outcome);
+  const Status outcome = engine.Run(stop.stopped());
+  if (!outcome.ok()) {
+    log::Error("the input failed", {{"error", outcome.ToString()}});
+    WriteTerminationMessage(outcome);
+    stop.Await();  // clients are still to be told
+  }
   return outcome.ok() ? 0 : 1;
 }
 

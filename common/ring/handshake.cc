@@ -6,92 +6,40 @@
 
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
+
+#include "common/ring/message.h"
 
 namespace headrace::ring {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kProtocolVersion = 1;
 constexpr size_t kMaxMessageBytes = 128 * 1024;  // under the default socket buffer, so that one packet always fits
-
-// The object in `text`, of our protocol version.
-Result<json> ParseMessage(const std::string& text) {
-  json message = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!message.is_object()) return Internal("handshake: not a JSON object: '" + text.substr(0, 200) + "'");
-  auto version = message.find("version");
-  if (version == message.end() || !version->is_number_integer() || *version != kProtocolVersion) {
-    return Internal("handshake: version is " + (version == message.end() ? "missing" : version->dump()) + ", want " +
-                    std::to_string(kProtocolVersion) + ": loader and client library are not of the same release");
-  }
-  return message;
-}
-
-// Typed access that collects the first error instead of throwing.
-class Fields {
- public:
-  explicit Fields(const json& message) : message_(message) {}
-
-  const json* Find(const char* name, bool (json::*is_type)() const noexcept, const char* type) {
-    auto field = message_.find(name);
-    if (field != message_.end() && ((*field).*is_type)()) return &*field;
-    if (status_.ok()) status_ = Internal(std::string("handshake: field ") + name + " is not " + type);
-    return nullptr;
-  }
-  std::string String(const char* name) {
-    const json* field = Find(name, &json::is_string, "a string");
-    return field == nullptr ? std::string() : field->get<std::string>();
-  }
-  int64_t Integer(const char* name, int64_t least) {
-    const json* field = Find(name, &json::is_number_integer, "an integer");
-    if (field == nullptr) return least;
-    int64_t value = field->get<int64_t>();
-    if (value < least && status_.ok()) {
-      status_ = Internal(std::string("handshake: ") + name + " is " + std::to_string(value) + ", want at least " +
-                         std::to_string(least));
-    }
-    return value;
-  }
-  const Status& status() const { return status_; }
-
- private:
-  const json& message_;
-  Status status_;
-};
-
-std::string Dump(const json& message) {
-  // Invalid UTF-8 (a file's name in a message) must not throw.
-  return message.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 }  // namespace
 
 std::string EncodeReply(const HandshakeReply& reply) {
-  return Dump({{"version", kProtocolVersion},
-               {"plan", reply.plan_hash},
-               {"input", reply.input},
-               {"numWorkers", reply.topology.num_workers},
-               {"workerIndex", reply.topology.worker_index},
-               {"replicasPerWorker", reply.topology.replicas_per_worker},
-               {"globalBatchSize", reply.global_batch_size},
-               {"effectivePolicy", reply.effective_policy},
-               {"warnings", reply.warnings},
-               {"elementSpec", ToJson(reply.element_spec)},
-               {"cardinality", reply.cardinality}});
+  return DumpMessage({{"version", kProtocolVersion},
+                      {"plan", reply.plan_hash},
+                      {"input", reply.input},
+                      {"numWorkers", reply.topology.num_workers},
+                      {"workerIndex", reply.topology.worker_index},
+                      {"replicasPerWorker", reply.topology.replicas_per_worker},
+                      {"globalBatchSize", reply.global_batch_size},
+                      {"effectivePolicy", reply.effective_policy},
+                      {"warnings", reply.warnings},
+                      {"elementSpec", ToJson(reply.element_spec)},
+                      {"cardinality", reply.cardinality},
+               {"runSeed", reply.run_seed}});
 }
 
 std::string EncodeError(const Status& error) {
-  return Dump({{"version", kProtocolVersion}, {"error", error.ToString()}});
+  return DumpMessage({{"version", kProtocolVersion}, {"error", error.ToString()}});
 }
 
 Result<HandshakeReply> DecodeReply(const std::string& text) {
   ASSIGN_OR_RETURN(json message, ParseMessage(text));
-  if (auto error = message.find("error"); error != message.end()) {
-    if (!error->is_string()) return Internal("handshake: field error is not a string");
-    Status status = ParseStatus(error->get<std::string>());
-    return status.ok() ? Internal("handshake: field error says OK") : status;
-  }
+  RETURN_IF_ERROR(ErrorOf(message));
   HandshakeReply reply;
   Fields fields(message);
   reply.plan_hash = fields.String("plan");
@@ -104,7 +52,9 @@ Result<HandshakeReply> DecodeReply(const std::string& text) {
   reply.cardinality = fields.Integer("cardinality", kUnknownCardinality);
   const json* warnings = fields.Find("warnings", &json::is_array, "an array");
   const json* element_spec = fields.Find("elementSpec", &json::is_array, "an array");
+  const json* run_seed = fields.Find("runSeed", &json::is_number_unsigned, "a whole number");
   RETURN_IF_ERROR(fields.status());
+  reply.run_seed = run_seed->get<uint64_t>();
   for (const json& warning : *warnings) {
     if (!warning.is_string()) return Internal("handshake: a warning is not a string");
     reply.warnings.push_back(warning.get<std::string>());
@@ -118,7 +68,7 @@ Result<HandshakeReply> DecodeReply(const std::string& text) {
 std::string EncodeRequest(int replica) {
   json request = {{"version", kProtocolVersion}};
   if (replica >= 0) request["replica"] = replica;
-  return Dump(request);
+  return DumpMessage(request);
 }
 
 Result<int> DecodeRequest(const std::string& text) {

@@ -4,7 +4,7 @@
 //   client -> loader  {"version":1,"replica":0}                 or {"version":1} to ask without attaching
 //   loader -> client  {"version":1,"plan":"<hash>","input":"ml/clicks","numWorkers":2,"workerIndex":0,
 //                      "replicasPerWorker":2,"globalBatchSize":1024,"effectivePolicy":"Data","warnings":[..],
-//                      "elementSpec":[..],"cardinality":-2}     with the ring's file descriptor by SCM_RIGHTS
+//                      "elementSpec":[..],"cardinality":-2,"runSeed":7}   with the ring's file descriptor by SCM_RIGHTS
 //                     {"version":1,"error":"NotFound: spec.source.files.paths[0]: ..."}
 //
 // Both sides then keep the connection open; its hang-up is how each learns that the other has gone. A replica has one
@@ -29,6 +29,7 @@ struct HandshakeReply {
   std::vector<std::string> warnings;
   std::vector<TensorSpec> element_spec;
   int64_t cardinality = kUnknownCardinality;
+  uint64_t run_seed = 0;  // of shuffles without a seed of their own
 };
 
 std::string EncodeReply(const HandshakeReply& reply);

@@ -112,6 +112,7 @@ struct RingHeader {
   std::atomic<uint64_t> start_seed;
   std::atomic<uint64_t> trainer_wait_ns;  // time next() was blocked by an empty ring
   std::atomic<uint64_t> batches_read;
+  std::atomic<uint64_t> batches_wanted;  // the first batch that next() found missing has this number, less one
 
   alignas(64) char error[kMaxErrorBytes];  // "Code: message", NUL-terminated
 };

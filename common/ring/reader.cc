@@ -335,6 +335,10 @@ Result<RingReader::Outcome> RingReader::Next(uint64_t epoch, int timeout_ms, Slo
       CpuRelax();
       continue;
     }
+    if (header_->batches_wanted.load(std::memory_order_relaxed) <= impl.cursor) {
+      header_->batches_wanted.store(impl.cursor + 1, std::memory_order_seq_cst);
+      WakeIfWaiting(header_->loader_waiting, header_->released);
+    }
     const uint64_t now = MonotonicNs();
     if (deadline_ns == 0) deadline_ns = now + static_cast<uint64_t>(std::max(timeout_ms, 0)) * 1000000u;
     ASSIGN_OR_RETURN(bool held, impl.WaitWhileAllHeld(deadline_ns));

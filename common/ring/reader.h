@@ -42,6 +42,8 @@ class RingReader {
   // Starts the next iterator: what is left of older epochs will be released unread. Returns the epoch it reads, which
   // is next_epoch(), or `at_least` if that is more.
   uint64_t StartIteration(uint64_t at_least = 0);
+  // That the last seek asked for; 0: none.
+  uint64_t seed() const { return header_->start_seed.load(std::memory_order_relaxed); }
   // Starts an iterator at any place: the loader seeks there, and what it published before is released unread.
   void StartIterationAt(const Position& start);
 

@@ -75,6 +75,15 @@ struct RingWriter::Impl {
     last_seed = last.seed;
   }
 
+  // Sleeps until the client wakes us, unless `changed` says that what we wait for has come.
+  template <typename Changed>
+  static void SleepUnless(RingHeader& header, Changed changed) {
+    const uint64_t released = header.released.load(std::memory_order_seq_cst);
+    header.loader_waiting.store(1, std::memory_order_seq_cst);
+    if (!changed()) FutexWait(header.released, released, kSleepSliceMs);
+    header.loader_waiting.store(0, std::memory_order_relaxed);
+  }
+
   // Nothing while the client is writing it.
   static std::optional<Request> ReadRequest(const RingHeader& header) {
     const uint64_t version = header.request_version.load(std::memory_order_seq_cst);
@@ -239,13 +248,17 @@ Result<uint8_t*> RingWriter::Reserve(const std::atomic<bool>& stop, uint64_t epo
       continue;
     }
     uint64_t start = MonotonicNs();
-    header_->loader_waiting.store(1, std::memory_order_seq_cst);
-    if (header_->released.load(std::memory_order_seq_cst) == released) {
-      FutexWait(header_->released, released, kSleepSliceMs);
-    }
-    header_->loader_waiting.store(0, std::memory_order_relaxed);
+    impl_->SleepUnless(*header_, [&] { return header_->released.load(std::memory_order_seq_cst) != released; });
     Add(header_->loader_wait_ns, MonotonicNs() - start);
   }
+}
+
+bool RingWriter::Demanded() const { return header_->batches_wanted.load(std::memory_order_seq_cst) > impl_->published; }
+
+void RingWriter::AwaitClient() {
+  const uint64_t version = header_->request_version.load(std::memory_order_seq_cst);
+  impl_->SleepUnless(*header_,
+                     [&] { return Demanded() || header_->request_version.load(std::memory_order_seq_cst) != version; });
 }
 
 void RingWriter::Publish(const SlotDescriptor& descriptor, std::span<const ComponentExtent> extents) {

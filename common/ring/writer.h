@@ -53,6 +53,11 @@ class RingWriter {
   // returns the same slot. Errors: Cancelled soon after `stop` becomes true, or when the client wants to be elsewhere
   // than in `epoch`; Corrupt if the client wrote counters that cannot be.
   Result<uint8_t*> Reserve(const std::atomic<bool>& stop, uint64_t epoch = kAnyEpoch);
+  // Whether the client asks for more than is published.
+  bool Demanded() const;
+  // Sleeps until the client does something, for kSleepSliceMs at the most.
+  void AwaitClient();
+
   // Publishes the reserved slot. REQUIRES: Reserve succeeded since the last Publish. `extents` has component_count
   // entries, or none for a slot without data.
   void Publish(const SlotDescriptor& descriptor, std::span<const ComponentExtent> extents);

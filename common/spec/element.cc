@@ -55,6 +55,7 @@ int64_t SourceCardinality(const Source& source) {
   if (const auto* tensors = std::get_if<TensorsSource>(&source)) {
     return tensors->tensors.empty() ? 0 : tensors->tensors[0].shape[0];
   }
+  if (std::holds_alternative<FunctionSource>(source)) return kUnknownCardinality;
   // How many records the files hold is known only by reading them; but endlessly repeated files never end.
   int64_t files = kUnknownCardinality;
   for (const Transformation& t : std::get<FilesSource>(source).pipeline) files = std::visit(CardinalityOf{files}, t);

@@ -142,16 +142,52 @@ TensorsSource ParseTensors(const json& list, const std::string& path, std::vecto
   return source;
 }
 
+FunctionSource ParseFunction(ObjectReader& reader, std::vector<FieldError>* errors) {
+  FunctionSource function;
+  // The API server knows what a container's fields take; we need its command for local runs.
+  if (const json* container = reader.Object("container")) {
+    function.container = container->dump();
+    ObjectReader fields(*container, reader.Path("container"), errors);
+    fields.RequiredString("image", 1024);
+    for (const char* name :
+         {"imagePullPolicy", "command", "args", "workingDir", "env", "resources", "volumeMounts", "securityContext"}) {
+      fields.Any(name);
+    }
+    for (const char* part : {"command", "args"}) {
+      for (const json& word : container->value(part, json::array())) {
+        if (word.is_string()) function.command.push_back(word.get<std::string>());
+      }
+    }
+  }
+  if (const json* command = reader.Array("command", 1, kMaxPaths)) {
+    function.command.clear();
+    for (size_t i = 0; i < command->size(); ++i) {
+      const json& word = (*command)[i];
+      if (word.is_string()) {
+        function.command.push_back(word.get<std::string>());
+      } else {
+        reader.Error("command[" + std::to_string(i) + "]", "must be a string, not " + word.dump());
+      }
+    }
+  }
+  if (!reader.Has("container") && !reader.Has("command")) {
+    reader.Error("", "needs a container (on Kubernetes) or a command (for local runs) that calls headrace.serve()");
+  }
+  function.max_element_bytes = reader.Int("maxElementBytes", 1, int64_t{1} << 40);
+  return function;
+}
+
 Source ParseSource(const json& object, const std::string& path, std::vector<FieldError>* errors) {
   Source source;
   ObjectReader reader(object, path, errors);
   const json* files = reader.Object("files");
   const json* range = reader.Object("range");
   const json* tensors = reader.Array("tensors", 1, kMaxFeatures);
-  const int found = reader.Has("files") + reader.Has("range") + reader.Has("tensors");
+  const json* function = reader.Object("function");
+  const int found = reader.Has("files") + reader.Has("range") + reader.Has("tensors") + reader.Has("function");
   if (found != 1) {
-    reader.Error("",
-                 "must hold exactly one of \"files\", \"range\" or \"tensors\", and holds " + std::to_string(found));
+    reader.Error("", "must hold exactly one of \"files\", \"range\", \"tensors\" or \"function\", and holds " +
+                         std::to_string(found));
   }
   if (files != nullptr) {
     ObjectReader files_reader(*files, reader.Path("files"), errors);
@@ -161,6 +197,9 @@ Source ParseSource(const json& object, const std::string& path, std::vector<Fiel
     source = ParseRange(range_reader);
   } else if (tensors != nullptr && tensors->is_array()) {
     source = ParseTensors(*tensors, reader.Path("tensors"), errors);
+  } else if (function != nullptr) {
+    ObjectReader function_reader(*function, reader.Path("function"), errors);
+    source = ParseFunction(function_reader, errors);
   }
   return source;
 }
@@ -228,11 +267,19 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
   if (!files && !spec.features.empty()) {
     errors->push_back({"spec.features", "goes with spec.source.files only; range and tensors have their own types"});
   }
+  if (std::holds_alternative<FunctionSource>(spec.source) && !spec.pipeline.empty()) {
+    errors->push_back({"spec.pipeline",
+                       "must be empty with spec.source.function: what the function yields is delivered as it is; "
+                       "batch, shard and shuffle in the function"});
+  }
   const AutoShardPolicy policy = spec.distribution.auto_shard_policy;
-  const bool data = policy == AutoShardPolicy::kData || (policy == AutoShardPolicy::kAuto && !files);
+  const bool function = std::holds_alternative<FunctionSource>(spec.source);
+  const bool by_file = files && !NumbersRecords(spec.pipeline);
+  const bool data = !function && (policy == AutoShardPolicy::kData || (policy == AutoShardPolicy::kAuto && !by_file));
   if (data && spec.distribution.rebatch == Rebatch::kContinuous) {
     errors->push_back({"spec.distribution.rebatch",
-                       "\"Continuous\" does not go with policy Data (to which Auto falls back without files): Data "
+                       "\"Continuous\" does not go with policy Data (to which Auto falls back without files, and with "
+                       "enumerate): Data "
                        "cuts each batch on its own; use PerBatch"});
   }
   int batches = 0;
@@ -279,6 +326,12 @@ std::string_view PolicyName(AutoShardPolicy policy) {
   return "Auto";
 }
 
+std::string_view SourceName(const Source& source) {
+  static constexpr std::string_view kNames[] = {"files", "range", "tensors", "function"};
+  static_assert(std::size(kNames) == std::variant_size_v<Source>);
+  return kNames[source.index()];
+}
+
 Result<InputSpec> ParseInputSpec(const json& spec, std::vector<FieldError>* errors) {
   std::vector<FieldError> own;
   InputSpec out;
@@ -287,7 +340,7 @@ Result<InputSpec> ParseInputSpec(const json& spec, std::vector<FieldError>* erro
     if (const json* source = reader.Object("source")) {
       out.source = ParseSource(*source, "spec.source", &own);
     } else if (!reader.Has("source")) {
-      reader.Error("source", "is required: exactly one of \"files\", \"range\" or \"tensors\"");
+      reader.Error("source", "is required: exactly one of \"files\", \"range\", \"tensors\" or \"function\"");
     }
     if (const json* features = reader.Array("features", 0, kMaxFeatures); features && features->is_array()) {
       out.features = ParseFeatures(*features, "spec.features", &own);
@@ -323,6 +376,11 @@ json ToJson(const InputSpec& spec) {
     json& object = out["source"]["range"];
     object = {{"start", range->start}, {"step", range->step}, {"dtype", DTypeName(range->dtype)}};
     if (range->stop) object["stop"] = *range->stop;
+  } else if (const auto* function = std::get_if<FunctionSource>(&spec.source)) {
+    json& object = out["source"]["function"] = json::object();
+    if (!function->container.empty()) object["container"] = json::parse(function->container);
+    if (!function->command.empty()) object["command"] = function->command;
+    if (function->max_element_bytes) object["maxElementBytes"] = *function->max_element_bytes;
   } else {
     json& list = out["source"]["tensors"] = json::array();
     for (const InlineTensor& tensor : std::get<TensorsSource>(spec.source).tensors) {

@@ -114,7 +114,17 @@ struct TensorsSource {
   std::vector<InlineTensor> tensors;
 };  // shape[0], the number of rows, is the same in all
 
-using Source = std::variant<FilesSource, RangeSource, TensorsSource>;
+// The user's own generator (tf.distribute's distribute_datasets_from_function), in a process of its own which calls the
+// client's headrace.serve(). What it yields is delivered as it is.
+struct FunctionSource {
+  std::string container;                     // on Kubernetes: the container, as JSON; empty: none
+  std::vector<std::string> command;          // for local runs; empty: the container's command and args
+  std::optional<int64_t> max_element_bytes;  // none: by the first element
+};
+
+using Source = std::variant<FilesSource, RangeSource, TensorsSource, FunctionSource>;
+// "files", "range", ...: the field of spec.source that holds it.
+std::string_view SourceName(const Source& source);
 
 enum class Strategy { kMirrored, kMultiWorkerMirrored };
 enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };

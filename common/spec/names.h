@@ -21,9 +21,10 @@ inline constexpr char kInjectedAnnotation[] = "headrace.dev/injected-plan";
 
 // Injected into pods.
 inline constexpr char kLoaderContainer[] = "headrace-loader";
-inline constexpr char kRunVolume[] = "headrace-run";    // emptyDir, medium Memory: the rings and the socket
-inline constexpr char kPlanVolume[] = "headrace-plan";  // the plan's ConfigMap
-inline constexpr char kDataVolume[] = "headrace-data";  // spec.source.files.volume
+inline constexpr char kFunctionContainer[] = "headrace-function";  // spec.source.function.container
+inline constexpr char kRunVolume[] = "headrace-run";               // emptyDir, medium Memory: the rings and the socket
+inline constexpr char kPlanVolume[] = "headrace-plan";             // the plan's ConfigMap
+inline constexpr char kDataVolume[] = "headrace-data";             // spec.source.files.volume
 inline constexpr char kRunDir[] = "/run/headrace";
 inline constexpr char kPlanDir[] = "/etc/headrace/plan";
 inline constexpr char kPlanFile[] = "plan.json";  // the key in the ConfigMap
@@ -48,14 +49,17 @@ inline constexpr char kEnvPlan[] = "HEADRACE_PLAN";                 // path of p
 inline constexpr char kEnvWorkerIndex[] = "HEADRACE_WORKER_INDEX";  // input pipeline id
 inline constexpr char kEnvNumWorkers[] = "HEADRACE_NUM_WORKERS";    // number of input pipelines
 inline constexpr char kEnvReplicasPerWorker[] = "HEADRACE_REPLICAS_PER_WORKER";
-inline constexpr char kEnvRunId[] = "HEADRACE_RUN_ID";              // seeds unseeded shuffles, alike on every worker
-inline constexpr char kEnvDataDir[] = "HEADRACE_DATA_DIR";          // relative paths resolve against it
-inline constexpr char kEnvListen[] = "HEADRACE_LISTEN";             // "address:port" for metrics and probes
+inline constexpr char kEnvRunId[] = "HEADRACE_RUN_ID";      // seeds unseeded shuffles, alike on every worker
+inline constexpr char kEnvDataDir[] = "HEADRACE_DATA_DIR";  // relative paths resolve against it
+inline constexpr char kEnvListen[] = "HEADRACE_LISTEN";     // "address:port" for metrics and probes
+// Seconds that the loader waits for the process of spec.source.function to come.
+inline constexpr char kEnvFunctionTimeout[] = "HEADRACE_FUNCTION_TIMEOUT";
 inline constexpr char kEnvServeErrors[] = "HEADRACE_SERVE_ERRORS";  // "1": see sidecar/loader/config.h
 inline constexpr char kEnvCoordinator[] = "HEADRACE_COORDINATOR";   // where worker 0 listens: see sidecar/collective
 inline constexpr char kEnvPeerTlsDir[] = "HEADRACE_PEER_TLS_DIR";   // ca.crt, tls.crt and tls.key of the loaders
 
 // In the run directory.
 inline constexpr char kSocketFile[] = "loader.sock";
+inline constexpr char kFunctionSocketFile[] = "function.sock";
 
 }  // namespace headrace::names

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/spec/transformations.h"
+
 namespace headrace {
 namespace {
 
@@ -24,10 +26,14 @@ std::string HashOf(const InputSpec& spec) {
   return hash;
 }
 
-std::string SourceName(const InputSpec& spec) {
-  if (std::holds_alternative<RangeSource>(spec.source)) return "range";
-  if (std::holds_alternative<TensorsSource>(spec.source)) return "tensors";
-  return "files";
+// Why the source cannot be sharded by file; empty if it can.
+std::string WhyNotByFile(const InputSpec& spec) {
+  if (!std::holds_alternative<FilesSource>(spec.source)) {
+    return "spec.source." + std::string(SourceName(spec.source)) + " has no files to shard";
+  }
+  // As in TensorFlow, where enumerate is a zip with a range, and a range is no source that can be sharded.
+  if (NumbersRecords(spec.pipeline)) return "enumerate in spec.pipeline numbers the records of all files";
+  return "";
 }
 
 bool HasHint(const std::vector<Transformation>& pipeline) {
@@ -50,12 +56,19 @@ Plan CompilePlan(InputSpec spec, std::string input) {
   plan.hash = HashOf(spec);
   const bool files = std::holds_alternative<FilesSource>(spec.source);
   plan.effective_policy = spec.distribution.auto_shard_policy;
-  if (plan.effective_policy == AutoShardPolicy::kAuto) {
-    plan.effective_policy = files ? AutoShardPolicy::kFile : AutoShardPolicy::kData;
-    if (!files) {
-      plan.warnings.push_back("spec.distribution.autoShardPolicy: Auto became Data, since spec.source." +
-                              SourceName(spec) +
-                              " has no files to shard: every worker reads the whole source and keeps its own share; "
+  if (std::holds_alternative<FunctionSource>(spec.source)) {
+    if (plan.effective_policy != AutoShardPolicy::kAuto && plan.effective_policy != AutoShardPolicy::kOff) {
+      plan.warnings.push_back("spec.distribution.autoShardPolicy: " + std::string(PolicyName(plan.effective_policy)) +
+                              " has no effect on spec.source.function: shard in the function, by the InputContext that "
+                              "it gets");
+    }
+    plan.effective_policy = AutoShardPolicy::kOff;
+  } else if (plan.effective_policy == AutoShardPolicy::kAuto) {
+    const std::string reason = WhyNotByFile(spec);
+    plan.effective_policy = reason.empty() ? AutoShardPolicy::kFile : AutoShardPolicy::kData;
+    if (!reason.empty()) {
+      plan.warnings.push_back("spec.distribution.autoShardPolicy: Auto became Data, since " + reason +
+                              ": every worker reads the whole source and keeps its own share; "
                               "set Data to say so, or Off to give every worker everything");
     }
   }
@@ -95,7 +108,9 @@ Result<Plan> ParsePlan(const json& plan) {
   return parsed;
 }
 
-bool AgreesOnEnds(const InputSpec& spec) { return spec.distribution.strategy != Strategy::kMirrored; }
+bool AgreesOnEnds(const Plan& plan, const Topology& topology) {
+  return topology.num_workers > 1 && plan.spec.distribution.strategy != Strategy::kMirrored;
+}
 
 Status CheckTopology(const Plan& plan, const Topology& topology) {
   const int64_t workers = topology.num_workers;
@@ -104,17 +119,17 @@ Status CheckTopology(const Plan& plan, const Topology& topology) {
     return InvalidArgument("spec.distribution.strategy: Mirrored is for one worker, and the run has " +
                            std::to_string(workers) + "; use MultiWorkerMirrored");
   }
-  if (replicas > 1 && PipelineElement(plan.spec).batch_dims == 0) {
+  const bool function = std::holds_alternative<FunctionSource>(plan.spec.source);
+  if (replicas > 1 && !function && PipelineElement(plan.spec).batch_dims == 0) {
     return InvalidArgument("spec.pipeline: its elements have no batch dimension, so they cannot be split over " +
                            Plural(replicas, "replica") + " (" + Plural(workers, "worker") + " x " +
                            std::to_string(topology.replicas_per_worker) +
                            "); add a batch whose size is the global batch");
   }
-  if (workers > 1 && plan.effective_policy == AutoShardPolicy::kFile &&
-      !std::holds_alternative<FilesSource>(plan.spec.source)) {
-    return InvalidArgument("spec.distribution.autoShardPolicy: File needs files to share out among " +
-                           Plural(workers, "worker") + ", and spec.source." + SourceName(plan.spec) +
-                           " has none; use Auto or Data");
+  if (const std::string reason = WhyNotByFile(plan.spec);
+      workers > 1 && plan.effective_policy == AutoShardPolicy::kFile && !reason.empty()) {
+    return InvalidArgument("spec.distribution.autoShardPolicy: File shares out files among " +
+                           Plural(workers, "worker") + ", and " + reason + "; use Auto or Data");
   }
   return {};
 }

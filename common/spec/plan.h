@@ -39,9 +39,9 @@ struct Topology {
 // several workers, ... Errors: InvalidArgument naming the field, the numbers and the remedy.
 Status CheckTopology(const Plan& plan, const Topology& topology);
 
-// Whether the workers of a run agree on the end of each epoch, if there are several: where the strategy keeps them in
-// step.
-bool AgreesOnEnds(const InputSpec& spec);
+// Whether the workers of a run end their epochs together, after the same number of steps. TensorFlow's rule:
+// tests/conformance/README.md, "End".
+bool AgreesOnEnds(const Plan& plan, const Topology& topology);
 
 inline constexpr int64_t kUnknownDim = -1;
 

@@ -155,4 +155,9 @@ json PipelineToJson(const std::vector<Transformation>& pipeline) {
   return list;
 }
 
+bool NumbersRecords(const std::vector<Transformation>& pipeline) {
+  return std::any_of(pipeline.begin(), pipeline.end(),
+                     [](const Transformation& t) { return std::holds_alternative<Enumerate>(t); });
+}
+
 }  // namespace headrace

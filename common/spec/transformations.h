@@ -15,4 +15,7 @@ std::vector<Transformation> ParsePipeline(const nlohmann::json& list, const std:
                                           std::vector<FieldError>* errors);
 nlohmann::json PipelineToJson(const std::vector<Transformation>& pipeline);
 
+// Whether the pipeline numbers the records (enumerate), which takes the records of all files: sharding by file is out.
+bool NumbersRecords(const std::vector<Transformation>& pipeline);
+
 }  // namespace headrace

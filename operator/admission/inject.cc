@@ -143,6 +143,7 @@ Status CheckNames(const json& pod, const std::vector<size_t>& trainers) {
 
 // The bytes of one element of the whole pipeline; nothing where a dimension is not known before the data is read.
 std::optional<int64_t> ElementBytes(const InputSpec& spec) {
+  if (const auto* function = std::get_if<FunctionSource>(&spec.source)) return function->max_element_bytes;
   std::vector<int64_t> batches;  // outermost first
   for (const Transformation& step : spec.pipeline) {
     if (const Batch* batch = std::get_if<Batch>(&step)) batches.insert(batches.begin(), batch->size);
@@ -324,7 +325,7 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
   }
   json env = LoaderEnv(world, replicas, data_dir);
   json ports = json::array({{{"name", names::kLoaderPortName}, {"containerPort", names::kLoaderPort}}});
-  if (world.num_workers > 1 && AgreesOnEnds(plan.spec)) {
+  if (AgreesOnEnds(plan, {world.num_workers, 0, replicas})) {
     ASSIGN_OR_RETURN(const std::string coordinator, Coordinator(pod, world, subdomain));
     env.push_back(Literal(names::kEnvCoordinator, coordinator));
     env.push_back(Literal(names::kEnvPeerTlsDir, names::kPeersDir));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/net/base64.h"
 #include "common/spec/names.h"
 #include "common/spec/object_names.h"
 #include "common/spec/plan.h"
@@ -47,20 +48,6 @@ Verdict Denied(std::string_view reason, std::string message, int code = 403) {
   verdict.code = code;
   verdict.message = std::move(message);
   return verdict;
-}
-
-// RFC 4648, with padding.
-std::string Base64(std::string_view bytes) {
-  constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    const size_t count = std::min<size_t>(3, bytes.size() - i);
-    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < count ? static_cast<uint8_t>(bytes[i + k]) : 0);
-    for (size_t k = 0; k < 4; ++k) text += k <= count ? kAlphabet[group >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
 }
 
 // Levenshtein's distance.
@@ -113,7 +100,7 @@ class Reviewer {
       response["status"] = {{"code", verdict.code}, {"reason", verdict.reason}, {"message", verdict.message}};
     } else if (!verdict.patch.empty()) {
       response["patchType"] = "JSONPatch";
-      response["patch"] = Base64(verdict.patch.dump());
+      response["patch"] = EncodeBase64(verdict.patch.dump());
     }
     return {{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(response)}};
   }

@@ -30,7 +30,8 @@ std::optional<PeerKeysStep> StepOf(const PeerKeysFacts& facts, const std::string
 
 void PeersRule(Draft& draft) {
   const Observed& observed = draft.observed;
-  if (!draft.plan || !AgreesOnEnds(draft.plan->spec) || !observed.peer_keys) return;
+  constexpr Topology kSeveral{.num_workers = 2};  // runs to come may have
+  if (!draft.plan || !AgreesOnEnds(*draft.plan, kSeveral) || !observed.peer_keys) return;
   draft.decision.peer_keys = StepOf(*observed.peer_keys, kube::UidOf(*observed.input), observed.now);
   const bool starting = std::any_of(draft.runs.begin(), draft.runs.end(),
                                     [](const Run& run) { return run.active && run.ready < run.desired; });

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 std::string SourceSummary(const InputSpec& spec) {
   if (std::holds_alternative<FilesSource>(spec.source)) return "TFRecord";
-  return std::holds_alternative<RangeSource>(spec.source) ? "range" : "tensors";
+  return std::string(SourceName(spec.source));
 }
 
 json Summary(const Plan& plan) {

@@ -42,6 +42,8 @@ Result<LoaderConfig> ReadConfig() {
   ASSIGN_OR_RETURN(config.topology.worker_index,
                    NumberEnv(names::kEnvWorkerIndex, "0", 0, config.topology.num_workers - 1));
   ASSIGN_OR_RETURN(config.topology.replicas_per_worker, NumberEnv(names::kEnvReplicasPerWorker, "1", 1, 1024));
+  ASSIGN_OR_RETURN(const int64_t function_timeout, NumberEnv(names::kEnvFunctionTimeout, "60", 1, 1 << 20));
+  config.function_timeout_ms = function_timeout * 1000;
   const std::string listen = Env(names::kEnvListen, "");
   if (!listen.empty()) {
     const size_t colon = listen.rfind(':');

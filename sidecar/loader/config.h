@@ -15,11 +15,12 @@ struct LoaderConfig {
   std::string data_dir;   // HEADRACE_DATA_DIR
   std::string run_id;     // HEADRACE_RUN_ID
   Topology topology;
-  std::string coordinator;     // HEADRACE_COORDINATOR, as AgreementOptions has it; empty: no agreement with others
-  std::string peer_tls_dir;    // HEADRACE_PEER_TLS_DIR
   std::string listen_address;  // HEADRACE_LISTEN; empty: no HTTP
   uint16_t listen_port = 0;
-  bool serve_errors = false;  // HEADRACE_SERVE_ERRORS: stay up and answer with the error at the first attempt
+  std::string coordinator;          // HEADRACE_COORDINATOR; empty: the loaders of this run do not agree on ends
+  std::string peer_tls_dir;         // HEADRACE_PEER_TLS_DIR
+  int64_t function_timeout_ms = 0;  // HEADRACE_FUNCTION_TIMEOUT
+  bool serve_errors = false;        // HEADRACE_SERVE_ERRORS: stay up and answer with the error at the first attempt
 };
 
 // Errors: InvalidArgument naming the variable, its value and what it takes.

@@ -4,15 +4,41 @@
 
 namespace headrace::side {
 
-Engine::Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings)
-    : feed_(*feed), rings_(*rings), counters_(rings->size()), written_(rings->size()) {}
+namespace {
+
+int64_t PrefetchSteps(const Feed& feed) {
+  return feed.plan().spec.delivery.prefetch_steps.value_or(feed.default_prefetch_steps());
+}
+
+// Deliveries to replicas for which there is no data.
+class EmptyEpoch : public FeedEpoch {
+ public:
+  explicit EmptyEpoch(const std::vector<TensorSpec>& element_spec) : element_spec_(element_spec) {}
+  Result<bool> Next(Delivery*) override { return false; }
+  Status Write(uint8_t* slot, uint64_t, std::vector<ring::ComponentExtent>* extents) override {
+    WriteEmpty(element_spec_, slot, extents);
+    return {};
+  }
+
+ private:
+  const std::vector<TensorSpec>& element_spec_;
+};
+
+}  // namespace
+
+Engine::Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings, Agreement* agreement)
+    : feed_(*feed),
+      rings_(*rings),
+      counters_(rings->size()),
+      agreement_(agreement),
+      on_demand_(PrefetchSteps(*feed) == 0),
+      written_(rings->size()) {}
 
 Result<std::vector<std::unique_ptr<ring::RingWriter>>> Engine::OpenRings(const std::string& run_dir, const Feed& feed) {
   const Topology& topology = feed.topology();
-  const int64_t prefetch = feed.plan().spec.delivery.prefetch_steps.value_or(feed.default_prefetch_steps());
   ring::RingGeometry geometry;
   // Beside what is prefetched: the batch that the trainer holds, and the end of an epoch.
-  geometry.slot_count = static_cast<uint64_t>(prefetch) + 2;
+  geometry.slot_count = static_cast<uint64_t>(PrefetchSteps(feed)) + 2;
   geometry.slot_bytes = feed.max_bytes();
   geometry.component_count = static_cast<uint32_t>(feed.element_spec().size());
   geometry.plan_hash = feed.plan().hash;
@@ -33,6 +59,7 @@ Status Engine::Run(const std::atomic<bool>& stop) {
   const Status status = RunEpochs(stop);
   if (status.ok() || stop.load()) return {};
   for (const auto& ring : rings_) ring->Fail(status);
+  if (agreement_ != nullptr) agreement_->Fail(status);
   return status;
 }
 
@@ -45,6 +72,7 @@ Status Engine::RunEpochs(const std::atomic<bool>& stop) {
   position_ = {(*behind)->next_epoch(), (*behind)->next_step(), seed != 0 ? seed : feed_.run_seed()};
   while (!stop.load(std::memory_order_relaxed)) {
     MoveToWanted();
+    if (!AwaitDemand(stop)) continue;
     epoch_.store(position_.epoch, std::memory_order_relaxed);
     RETURN_IF_ERROR(RunEpoch(stop));
   }
@@ -70,6 +98,17 @@ bool Engine::MoveToWanted() {
   return true;
 }
 
+bool Engine::AwaitDemand(const std::atomic<bool>& stop) {
+  if (!on_demand_) return true;
+  while (!stop.load(std::memory_order_relaxed)) {
+    if (std::any_of(rings_.begin(), rings_.end(), [](const auto& ring) { return ring->Demanded(); })) return true;
+    if (MoveToWanted()) return false;
+    // The other replicas' clients are noticed when this sleep is over: they wait for replica 0's as a rule.
+    rings_[0]->AwaitClient();
+  }
+  return false;
+}
+
 Status Engine::RunEpoch(const std::atomic<bool>& stop) {
   ASSIGN_OR_RETURN(const std::unique_ptr<FeedEpoch> epoch, feed_.Start(position_));
   for (Written& written : written_) written.waits = false;
@@ -78,6 +117,8 @@ Status Engine::RunEpoch(const std::atomic<bool>& stop) {
   while (!stop.load(std::memory_order_relaxed)) {
     ASSIGN_OR_RETURN(const bool more, epoch->Next(&delivery));
     if (!more) {
+      ASSIGN_OR_RETURN(const bool ended, EndTogether(stop));
+      if (!ended) return {};
       RETURN_IF_ERROR(PublishEnd(position_, stop));
       position_ = {position_.epoch + 1, 0, position_.seed};
       return {};
@@ -87,11 +128,45 @@ Status Engine::RunEpoch(const std::atomic<bool>& stop) {
     if (delivery.replica + 1 < static_cast<int64_t>(rings_.size())) continue;
     PublishWritten(partial && feed_.holds_steps() ? uint32_t{ring::kPartialStep} : 0);
     position_.step = static_cast<uint64_t>(delivery.step) + 1;
+    if (agreement_ != nullptr) {
+      agreement_->Announce(position_.epoch, delivery.step + 1, false);
+      RETURN_IF_ERROR(agreement_->failure());
+    }
     // A client moves all replicas, between steps.
     const ring::Position here = position_;
-    if (MoveToWanted()) return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
+    if (MoveToWanted() || !AwaitDemand(stop)) return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
   }
   return {};
+}
+
+Result<bool> Engine::EndTogether(const std::atomic<bool>& stop) {
+  if (agreement_ == nullptr) return true;
+  const uint64_t epoch = position_.epoch;
+  agreement_->Announce(epoch, static_cast<int64_t>(position_.step), true);
+  const auto known_end = ends_.find(epoch);
+  EmptyEpoch empty(feed_.element_spec());
+  while (true) {
+    const ring::Position here = position_;
+    bool moved = false;
+    const auto give_up = [&] { return stop.load(std::memory_order_relaxed) || (moved = MoveToWanted()); };
+    Result<bool> more = known_end != ends_.end()
+                            ? Result<bool>(here.step < known_end->second)
+                            : agreement_->AnyHasStep(epoch, static_cast<int64_t>(here.step), give_up);
+    if (!more.ok() && more.status().code() != Code::kCancelled) return more;
+    if (!more.ok() || give_up()) {
+      if (moved && position_.epoch > epoch) RETURN_IF_ERROR(PublishEnd(here, stop));
+      return false;
+    }
+    if (!*more) break;
+    for (size_t replica = 0; replica < rings_.size(); ++replica) {
+      const Delivery delivery{static_cast<int64_t>(here.step), static_cast<int64_t>(replica), 0, 0, true};
+      RETURN_IF_ERROR(Deliver(empty, delivery, stop));
+    }
+    PublishWritten(0);
+    ++position_.step;
+  }
+  ends_[epoch] = position_.step;
+  return true;
 }
 
 Status Engine::Deliver(FeedEpoch& epoch, const Delivery& delivery, const std::atomic<bool>& stop) {

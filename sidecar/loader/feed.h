@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/ring/layout.h"
+#include "common/ring/writer.h"
 #include "common/spec/plan.h"
 
 namespace headrace::side {
@@ -33,6 +33,8 @@ class FeedEpoch {
 class Feed {
  public:
   virtual ~Feed() = default;
+  // Called once, before Start, with the rings that the epochs' Write will write to.
+  virtual Status LendRings(const std::vector<std::unique_ptr<ring::RingWriter>>&) { return {}; }
   // Starts an epoch at a step of it; `start.seed` must be set. At most one epoch at a time; the feed must outlive it.
   virtual Result<std::unique_ptr<FeedEpoch>> Start(const ring::Position& start) = 0;
 

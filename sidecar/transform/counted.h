@@ -10,69 +10,70 @@
 
 namespace headrace::side {
 
-// tf.data's take(count); -1 is all.
-template <typename T>
-class TakeDataset : public Dataset<T> {
+// A data set whose streams are S<T>, made of the input's stream and a count.
+template <typename T, template <typename> class S>
+class CountedDataset : public Dataset<T> {
  public:
-  TakeDataset(DatasetPtr<T> input, int64_t count) : input_(std::move(input)), count_(count) {}
+  CountedDataset(DatasetPtr<T> input, int64_t count) : input_(std::move(input)), count_(count) {}
 
   std::unique_ptr<Stream<T>> Iterate(Pass pass) const override {
-    return std::make_unique<TakeStream>(input_->Iterate(pass), count_);
+    return std::make_unique<S<T>>(input_->Iterate(pass), count_);
   }
 
  private:
-  class TakeStream : public Stream<T> {
-   public:
-    TakeStream(std::unique_ptr<Stream<T>> input, int64_t count) : input_(std::move(input)), left_(count) {}
-    Result<size_t> Read(std::span<T> out) override {
-      if (left_ < 0) return input_->Read(out);
-      if (left_ == 0) return size_t{0};
-      ASSIGN_OR_RETURN(const size_t read, input_->Read(out.first(std::min<uint64_t>(out.size(), left_))));
-      left_ -= static_cast<int64_t>(read);
-      return read;
-    }
-
-   private:
-    std::unique_ptr<Stream<T>> input_;
-    int64_t left_;
-  };
-
   DatasetPtr<T> input_;
   int64_t count_;
 };
+
+template <typename T>
+class CountedStream : public Stream<T> {
+ public:
+  CountedStream(std::unique_ptr<Stream<T>> input, int64_t count) : input_(std::move(input)), left_(count) {}
+
+ protected:
+  // Reads as many as are left at most. `left_` must not be negative.
+  Result<size_t> ReadLeft(std::span<T> out) {
+    ASSIGN_OR_RETURN(const size_t read, input_->Read(out.first(std::min<uint64_t>(out.size(), left_))));
+    left_ -= static_cast<int64_t>(read);
+    return read;
+  }
+
+  std::unique_ptr<Stream<T>> input_;
+  int64_t left_;
+};
+
+template <typename T>
+class TakeStream : public CountedStream<T> {
+ public:
+  using CountedStream<T>::CountedStream;
+  Result<size_t> Read(std::span<T> out) override {
+    if (this->left_ < 0) return this->input_->Read(out);
+    if (this->left_ == 0) return size_t{0};
+    return this->ReadLeft(out);
+  }
+};
+
+template <typename T>
+class SkipStream : public CountedStream<T> {
+ public:
+  using CountedStream<T>::CountedStream;
+  Result<size_t> Read(std::span<T> out) override {
+    if (this->left_ < 0) return size_t{0};
+    while (this->left_ > 0) {
+      ASSIGN_OR_RETURN(const size_t read, this->ReadLeft(out));
+      if (read == 0) return size_t{0};
+    }
+    return this->input_->Read(out);
+  }
+};
+
+// tf.data's take(count); -1 is all.
+template <typename T>
+using TakeDataset = CountedDataset<T, TakeStream>;
 
 // tf.data's skip(count); -1 is all.
 template <typename T>
-class SkipDataset : public Dataset<T> {
- public:
-  SkipDataset(DatasetPtr<T> input, int64_t count) : input_(std::move(input)), count_(count) {}
-
-  std::unique_ptr<Stream<T>> Iterate(Pass pass) const override {
-    return std::make_unique<SkipStream>(input_->Iterate(pass), count_);
-  }
-
- private:
-  class SkipStream : public Stream<T> {
-   public:
-    SkipStream(std::unique_ptr<Stream<T>> input, int64_t count) : input_(std::move(input)), left_(count) {}
-    Result<size_t> Read(std::span<T> out) override {
-      if (left_ < 0) return size_t{0};
-      while (left_ > 0) {
-        ASSIGN_OR_RETURN(const size_t read, input_->Read(out.first(std::min<uint64_t>(out.size(), left_))));
-        if (read == 0) return size_t{0};
-        left_ -= static_cast<int64_t>(read);
-      }
-      return input_->Read(out);
-    }
-
-   private:
-    std::unique_ptr<Stream<T>> input_;
-    int64_t left_;
-  };
-
-  DatasetPtr<T> input_;
-  int64_t count_;
-};
+using SkipDataset = CountedDataset<T, SkipStream>;
 
 // tf.data's shard(num_shards, index): elements index, index + num_shards, ... With `at_least` > 0 a stream that holds
 // some elements, but fewer, is an error before its first element is delivered: some shard would go without.

@@ -40,7 +40,7 @@ ConformanceCase Parsed(const json& line) {
 }
 
 json SpecOf(const json& line, const std::vector<std::string>& paths = {}) {
-  const auto spec = CaseSpec(Parsed(line), paths);
+  const auto spec = CaseSpec(Parsed(line), {"/case", paths}, "/headrace");
   EXPECT_TRUE(spec.ok()) << spec.status().ToString();
   return spec.ok() ? *spec : json();
 }
@@ -174,13 +174,20 @@ TEST(ConformanceTest, SpecOfAConstantAndOfAGenerator) {
   EXPECT_EQ(SpecOf(line)["pipeline"], json::parse(R"([{"batch": {"size": 4, "dropRemainder": true}}])"));
 }
 
-TEST(ConformanceTest, WhatCannotBeSaidIsNotSupportedYet) {
+TEST(ConformanceTest, FunctionsAreServedByTheCommandItself) {
   json line = RangeCase();
   line["api"] = "from_function";
-  EXPECT_THAT(CaseSpec(Parsed(line), {}).status().message(), HasSubstr("not supported yet: api from_function"));
+  EXPECT_EQ(SpecOf(line)["source"],
+            json::parse(R"({"function": {"command": ["/headrace", "verify", "--serve", "/case"]}})"));
+}
+
+TEST(ConformanceTest, WhatCannotBeSaidIsNotSupported) {
+  json line = RangeCase();
+  line["api"] = "from_nowhere";
+  EXPECT_THAT(CaseSpec(Parsed(line), {}, "").status().message(), HasSubstr("not supported: api from_nowhere"));
   line = RangeCase();
   line["transforms"].push_back({{"op", "window"}});
-  EXPECT_THAT(CaseSpec(Parsed(line), {}).status().message(), HasSubstr("transformation window"));
+  EXPECT_THAT(CaseSpec(Parsed(line), {}, "").status().message(), HasSubstr("transformation window"));
 }
 
 TEST(ConformanceTest, MalformedCasesAreErrors) {
@@ -191,7 +198,7 @@ TEST(ConformanceTest, MalformedCasesAreErrors) {
   EXPECT_FALSE(ParseCase(line.dump()).ok());
 }
 
-// The whole file: every distribute_dataset case can be said in a spec, and only error cases are refused by it.
+// The whole file: every case can be said in a spec, and only error cases are refused by it.
 TEST(ConformanceTest, EveryCaseOfTheFileHasASpec) {
   std::ifstream file(HEADRACE_SOURCE_DIR "/tests/conformance/cases.jsonl");
   ASSERT_TRUE(file);
@@ -201,8 +208,8 @@ TEST(ConformanceTest, EveryCaseOfTheFileHasASpec) {
     const auto parsed = ParseCase(line);
     ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
     ++cases;
-    if (parsed->api != "distribute_dataset") continue;
-    const auto spec = CaseSpec(*parsed, std::vector<std::string>(CaseFiles(*parsed).size(), "/f"));
+    const CasePaths paths{"/case", std::vector<std::string>(CaseFiles(*parsed).size(), "/f")};
+    const auto spec = CaseSpec(*parsed, paths, "/headrace");
     ASSERT_TRUE(spec.ok()) << parsed->name << ": " << spec.status().ToString();
     const auto accepted = ParseInputSpec(*spec);
     if (!parsed->json->at("expect").contains("error")) {

@@ -40,8 +40,9 @@ void SchemaFields(const json& schema, const std::string& path, std::set<std::str
   if (!schema.contains("properties")) return;
   for (const auto& [name, property] : schema["properties"].items()) {
     fields.insert(path + "." + name);
-    // The volume is the pod's affair: the parser passes it by.
-    if (path + "." + name != "spec.source.files.volume") SchemaFields(property, path + "." + name, fields);
+    // The volume and the function's container are the pod's affair: the parser passes them by.
+    const std::string full = path + "." + name;
+    if (full != "spec.source.files.volume" && full != "spec.source.function.container") SchemaFields(property, path + "." + name, fields);
   }
 }
 
@@ -60,9 +61,10 @@ TEST(CrdSchema, HasTheFieldsOfTheParser) {
   std::set<std::string> of_schema;
   SchemaFields(Schema(), "spec", of_schema);
   // ToJson writes every field, so a spec of each source and with everything set shows all that the parser knows.
-  std::set<std::string> of_parser = {"spec.source.files.volume"};
+  std::set<std::string> of_parser = {"spec.source.files.volume", "spec.source.function.container"};
   for (const char* text :
        {kEverything, R"({"source": {"range": {"start": 1, "stop": 9, "step": 2, "dtype": "int32"}}})",
+        R"({"source": {"function": {"command": ["a"], "maxElementBytes": 1}}})",
         R"({"source": {"tensors": [{"name": "a", "dtype": "int8", "shape": [1], "values": [1]}]}})"}) {
     const auto spec = ParseInputSpec(json::parse(text));
     ASSERT_TRUE(spec.ok()) << spec.status().ToString();

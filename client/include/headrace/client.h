@@ -63,6 +63,8 @@ const char* headrace_status_name(headrace_status status);
 /* What went wrong in this thread's last call that failed: where, the value and the remedy. Valid until its next call
  * that fails. "" if none has. */
 const char* headrace_last_error(void);
+/* Sets it, for callbacks of this header that return an error. */
+void headrace_set_error(const char* message);
 /* The library's version, "0.1.0". */
 const char* headrace_version(void);
 
@@ -122,6 +124,10 @@ headrace_status headrace_get_input_context(const headrace_dataset* dataset, head
 headrace_status headrace_per_replica_batch_size(const headrace_dataset* dataset, int64_t global_batch_size,
                                                 int64_t* batch_size);
 
+/* The same for a context. HEADRACE_INVALID_ARGUMENT if global_batch_size / num_replicas_in_sync is not whole. */
+headrace_status headrace_context_per_replica_batch_size(const headrace_input_context* context,
+                                                        int64_t global_batch_size, int64_t* batch_size);
+
 typedef struct headrace_info {
   size_t size;
   const char* input;            /* "namespace/name" */
@@ -144,6 +150,21 @@ headrace_status headrace_get_info(const headrace_dataset* dataset, headrace_info
  * first iterator over a replica attaches to it, until the data set is freed: HEADRACE_CONFLICT if somebody else has. */
 headrace_status headrace_iterator_create(headrace_dataset* dataset, int32_t replica, headrace_iterator** iterator);
 void headrace_iterator_free(headrace_iterator* iterator);
+
+/* A place in the order of the data: all that a checkpoint needs. The same on every worker at the same step. */
+typedef struct headrace_position {
+  size_t size;
+  int64_t epoch;
+  int64_t step;  /* within the epoch: the next one to be read */
+  uint64_t seed; /* of shuffles without a seed of their own, which the run gave them; 0: that of the current run */
+} headrace_position;
+
+/* Where the next headrace_next() reads. */
+headrace_status headrace_iterator_position(const headrace_iterator* iterator, headrace_position* position);
+/* As headrace_iterator_create, but starts at `position`: exactly the batches that an iterator there would have read,
+ * also in another run of the same plan and number of replicas. Later iterators go on from there. */
+headrace_status headrace_iterator_create_at(headrace_dataset* dataset, int32_t replica,
+                                            const headrace_position* position, headrace_iterator** iterator);
 /* The number of batches of a step: 1, or replicas_per_worker. */
 int32_t headrace_iterator_width(const headrace_iterator* iterator);
 
@@ -181,6 +202,65 @@ int64_t headrace_batch_step(const headrace_batch* batch); /* within the epoch, f
 int32_t headrace_batch_num_tensors(const headrace_batch* batch);
 /* Component `index` of the element spec. */
 headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index, headrace_tensor* tensor);
+
+/* ---- Values from a function ----
+ *
+ * tf.distribute's experimental_distribute_values_from_function: one value for each replica of this worker, whatever the
+ * data set holds. */
+
+/* tf.distribute.ValueContext. */
+typedef struct headrace_value_context {
+  size_t size;
+  int64_t num_replicas_in_sync;
+  int64_t replica_id_in_sync_group; /* over all workers */
+} headrace_value_context;
+
+/* Calls value_fn once for each replica of this worker, in order, in this thread; `local_replica` counts from 0. Ends
+ * with the first error that it returns. */
+headrace_status headrace_distribute_values(const headrace_dataset* dataset,
+                                           headrace_status (*value_fn)(void* user, int32_t local_replica,
+                                                                       const headrace_value_context* context),
+                                           void* user);
+
+/* ---- Dataset functions: spec.source.function ----
+ *
+ * tf.distribute's distribute_datasets_from_function: a program of the user's that yields batches, one for each replica
+ * in turn. Nothing is sharded, batched, shuffled or prefetched behind its back. It runs beside the loader:
+ *
+ *   int main(void) {
+ *     headrace_dataset_function function = {.size = sizeof function, .start = start, .next = next, .end = end};
+ *     return headrace_serve(NULL, &function) == HEADRACE_OK ? 0 : 1;
+ *   } */
+
+/* What `next` yields. Its tensors must stay as they are until the next call for the same iterator. */
+typedef struct headrace_element {
+  size_t size;
+  int32_t num_tensors;
+  const headrace_tensor* tensors; /* name, dtype.name, data, ndim and shape count; row-major, without gaps */
+} headrace_element;
+
+/* What `start` says of the epoch that it starts. All but `iterator` may be left as it is. */
+typedef struct headrace_epoch {
+  size_t size;
+  void* iterator;                           /* handed to next and end */
+  int32_t num_components;                   /* 0: as the first element has them, any number of rows */
+  const headrace_tensor_spec* element_spec; /* name, dtype.name, ndim and shape count; -1 where a dimension can vary */
+  int64_t cardinality;                      /* elements; -1: endless, -2: unknown */
+} headrace_epoch;
+
+/* Callbacks, all called by the thread that called headrace_serve. One that fails says why by headrace_set_error, and
+ * returns an error, which every replica of the worker gets. */
+typedef struct headrace_dataset_function {
+  size_t size;
+  void* user;
+  headrace_status (*start)(void* user, const headrace_input_context* context, int64_t number, headrace_epoch* epoch);
+  headrace_status (*next)(void* user, void* iterator, headrace_element* element); /* HEADRACE_END: no more */
+  void (*end)(void* user, void* iterator);                                        /* may be NULL */
+} headrace_dataset_function;
+
+/* Waits for the loader of this pod as headrace_connect does, and serves `function` to it until the loader ends
+ * (HEADRACE_OK). The errors of callbacks are told to the loader and not returned. */
+headrace_status headrace_serve(const headrace_connect_options* options, const headrace_dataset_function* function);
 
 #ifdef __cplusplus
 }

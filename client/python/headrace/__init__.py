@@ -11,16 +11,15 @@ No framework is imported unless asked for.
 
 from headrace import _native
 from headrace.array import Array
+from headrace.context import InputContext, TensorSpec, ValueContext
 from headrace.dataset import (
     Batch,
     DistributedDataset,
     DistributedIterator,
-    InputContext,
     OptionalStep,
     PerReplica,
     ReplicaDataset,
     ReplicaIterator,
-    TensorSpec,
     connect,
 )
 from headrace.errors import (
@@ -36,6 +35,7 @@ from headrace.errors import (
     TimedOutError,
     UnavailableError,
 )
+from headrace.function import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, serve
 
 __version__ = _native.version()
 
@@ -45,10 +45,12 @@ __all__ = [
     "CancelledError",
     "ConflictError",
     "CorruptError",
+    "Dataset",
     "DistributedDataset",
     "DistributedIterator",
     "Error",
     "ExhaustedError",
+    "INFINITE_CARDINALITY",
     "InputContext",
     "InternalError",
     "InvalidArgumentError",
@@ -60,6 +62,9 @@ __all__ = [
     "ReplicaIterator",
     "TensorSpec",
     "TimedOutError",
+    "UNKNOWN_CARDINALITY",
     "UnavailableError",
+    "ValueContext",
     "connect",
+    "serve",
 ]

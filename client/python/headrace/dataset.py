@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Dict, Generic, Iterator, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Generic, Iterator, Optional, Sequence, Tuple, TypeVar
 
 from headrace import _native
 from headrace.array import Array
-from headrace.errors import OutOfRangeError
+from headrace.context import InputContext, TensorSpec, ValueContext
+from headrace.errors import InvalidArgumentError, OutOfRangeError
 
 T = TypeVar("T")
 _WHOLE_WORKER = -1
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """The type of one component of one replica's batch. ``None`` in ``shape`` is a dimension that can vary."""
-
-    name: str
-    shape: Tuple[Optional[int], ...]
-    dtype: str
-
-
-@dataclass(frozen=True)
-class InputContext:
-    """tf.distribute.InputContext: this worker's place among all workers of the run."""
-
-    num_input_pipelines: int
-    input_pipeline_id: int
-    num_replicas_in_sync: int
-    replicas_per_worker: int
-    global_batch_size: int  # 0: the data is not batched
-    _dataset: Any = None
-
-    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """``global_batch_size / num_replicas_in_sync``. Raises InvalidArgumentError, a ValueError, if not whole."""
-        return self._dataset.per_replica_batch_size(global_batch_size)
 
 
 class Batch(Mapping):
@@ -129,10 +104,19 @@ class OptionalStep(Generic[T]):
 class _StepIterator(Generic[T]):
     """Iterator over the steps of one epoch. One thread at a time may use it."""
 
-    def __init__(self, iterator: _native.Iterator, index: Dict[str, int], element_spec: Any) -> None:
+    def __init__(self, iterator: _native.Iterator, dataset: DistributedDataset) -> None:
         self._iterator = iterator
-        self._index = index
-        self.element_spec = element_spec
+        self._dataset = dataset
+        self._index = dataset._index
+
+    @property
+    def element_spec(self) -> Dict[str, TensorSpec]:
+        """The type of one replica's batch, by component."""
+        return self._dataset.element_spec
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where the next step is: a few numbers, for ``load_state_dict()`` of this run's data sets or of a later run's."""
+        return self._dataset._state(self._iterator.position())
 
     def _wrap(self, step: Tuple[_native.Batch, ...]) -> T:
         raise NotImplementedError
@@ -176,20 +160,51 @@ class DistributedIterator(_StepIterator[PerReplica[Batch]]):
         return PerReplica([Batch(batch, self._index) for batch in step])
 
 
+class _Epochs:
+    """Starts a data set's iterators, and knows where the newest one is."""
+
+    def __init__(self, dataset: DistributedDataset, replica: int) -> None:
+        self._dataset = dataset
+        self._replica = replica
+        self._newest: Optional[_native.Iterator] = None
+        self._start: Optional[Tuple[int, int, int]] = None
+
+    def start(self, make: Callable[[_native.Iterator, DistributedDataset], T]) -> T:
+        start, self._start = self._start, None
+        self._newest = self._dataset._native.iterate(self._replica, start)
+        return make(self._newest, self._dataset)
+
+    def state_dict(self) -> Dict[str, Any]:
+        if self._start is not None or self._newest is None:
+            return self._dataset._state(self._start or (0, 0, 0))
+        return self._dataset._state(self._newest.position())
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        self._start = self._dataset._position(state)
+
+
 class ReplicaDataset:
     """The batches of one replica, for a process that trains on one device. Each ``iter()`` starts an epoch."""
 
     def __init__(self, dataset: DistributedDataset, replica: int) -> None:
         self._dataset = dataset
-        self._replica = replica
+        self._epochs = _Epochs(dataset, replica)
 
     @property
-    def element_spec(self) -> Union[TensorSpec, Dict[str, TensorSpec]]:
+    def element_spec(self) -> Dict[str, TensorSpec]:
+        """The type of the replica's batch, by component."""
         return self._dataset.element_spec
 
+    def state_dict(self) -> Dict[str, Any]:
+        """Where the newest iterator's next step is, or the next epoch's first before there is one."""
+        return self._epochs.state_dict()
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """The next ``iter()`` starts where ``state`` was taken. Raises InvalidArgumentError if it is of other data."""
+        self._epochs.load_state_dict(state)
+
     def __iter__(self) -> ReplicaIterator:
-        dataset = self._dataset
-        return ReplicaIterator(dataset._native.iterate(self._replica), dataset._index, dataset.element_spec)
+        return self._epochs.start(ReplicaIterator)
 
 
 class DistributedDataset:
@@ -206,6 +221,7 @@ class DistributedDataset:
         }
         self._index = {name: i for i, name in enumerate(self._specs)}
         self._info = native.info()
+        self._epochs = _Epochs(self, _WHOLE_WORKER)
 
     @property
     def element_spec(self) -> Dict[str, TensorSpec]:
@@ -219,7 +235,7 @@ class DistributedDataset:
 
     @property
     def input_context(self) -> InputContext:
-        return InputContext(**self._native.input_context(), _dataset=self._native)
+        return InputContext(**self._native.input_context())
 
     @property
     def cardinality(self) -> int:
@@ -249,16 +265,55 @@ class DistributedDataset:
         """The batches of replica ``index`` of this worker, as a rule the process's local rank."""
         replicas = self._native.input_context()["replicas_per_worker"]
         if not 0 <= index < replicas:
-            from headrace.errors import InvalidArgumentError
-
             raise InvalidArgumentError(
                 f"replica {index} is not one of this worker's {replicas}: set spec.distribution.replicasPerWorker to the "
                 "number of trainer processes"
             )
         return ReplicaDataset(self, index)
 
+    def distribute_values_from_function(self, value_fn: Callable[[ValueContext], T]) -> PerReplica[T]:
+        """tf.distribute's experimental_distribute_values_from_function: ``value_fn`` of each replica of this worker."""
+        context = self.input_context
+        first = context.input_pipeline_id * context.replicas_per_worker
+        return PerReplica(
+            [value_fn(ValueContext(context.num_replicas_in_sync, first + i)) for i in range(context.replicas_per_worker)]
+        )
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where the newest iterator's next step is, or the next epoch's first before there is one.
+
+        A few numbers, the same on every worker at the same step, whatever lies in buffers: save it with the model.
+        """
+        return self._epochs.state_dict()
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """The next ``iter()`` starts where ``state`` was taken, with exactly the batches that came then.
+
+        Also in another run, of the same plan and number of replicas; InvalidArgumentError if they differ. Iterators after
+        that read the epochs after the state's.
+        """
+        self._epochs.load_state_dict(state)
+
+    def _state(self, position: Tuple[int, int, int]) -> Dict[str, Any]:
+        epoch, step, seed = position
+        replicas = self.input_context.num_replicas_in_sync
+        return {"epoch": epoch, "step": step, "seed": seed, "plan": self.plan_hash, "num_replicas_in_sync": replicas}
+
+    def _position(self, state: Dict[str, Any]) -> Tuple[int, int, int]:
+        missing = [name for name in ("epoch", "step", "seed", "plan", "num_replicas_in_sync") if name not in state]
+        if missing:
+            raise InvalidArgumentError(f"the state has no {missing[0]!r}: it is not one of state_dict()")
+        here = self._state((state["epoch"], state["step"], state["seed"]))
+        for name in ("plan", "num_replicas_in_sync"):
+            if state[name] != here[name]:
+                raise InvalidArgumentError(
+                    f"the state was taken where {name} was {state[name]!r}, and here it is {here[name]!r}: its step holds "
+                    "other records here; train on from the start of an epoch, or with the plan and size of that run"
+                )
+        return int(state["epoch"]), int(state["step"]), int(state["seed"])
+
     def __iter__(self) -> DistributedIterator:
-        return DistributedIterator(self._native.iterate(_WHOLE_WORKER), self._index, self.element_spec)
+        return self._epochs.start(DistributedIterator)
 
 
 def connect(directory: Optional[str] = None, *, timeout: Optional[float] = None) -> DistributedDataset:

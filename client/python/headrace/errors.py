@@ -11,6 +11,9 @@ class Error(Exception):
 
     code = "Internal"
 
+    def __init_subclass__(cls) -> None:
+        cls.code = vars(cls).get("code", cls.__name__.removesuffix("Error"))
+
 
 class OutOfRangeError(Error, IndexError):
     """``get_next()`` at the end of the epoch."""
@@ -21,71 +24,40 @@ class OutOfRangeError(Error, IndexError):
 class TimedOutError(Error, TimeoutError):
     """Nothing came within the ``timeout`` given; nothing is lost, ask again."""
 
-    code = "TimedOut"
-
 
 class InvalidArgumentError(Error, ValueError):
     """The call or the input's spec is wrong; retrying cannot help."""
-
-    code = "InvalidArgument"
 
 
 class NotFoundError(Error):
     """There is no loader here, or a file that the spec names does not exist."""
 
-    code = "NotFound"
-
 
 class ConflictError(Error):
     """Another trainer reads this replica."""
-
-    code = "Conflict"
 
 
 class UnavailableError(Error):
     """The loader, or what it reads from, is gone; retrying may help."""
 
-    code = "Unavailable"
-
 
 class CorruptError(Error):
     """Bytes of the data set are not what their format demands."""
-
-    code = "Corrupt"
 
 
 class ExhaustedError(Error):
     """Every batch that the ring has room for is held by the trainer, or memory is out."""
 
-    code = "Exhausted"
-
 
 class CancelledError(Error):
     """The call was asked to stop."""
-
-    code = "Cancelled"
 
 
 class InternalError(Error):
     """A bug of Headrace."""
 
-    code = "Internal"
 
-
-_BY_CODE = {
-    cls.code: cls
-    for cls in (
-        TimedOutError,
-        InvalidArgumentError,
-        NotFoundError,
-        ConflictError,
-        UnavailableError,
-        CorruptError,
-        ExhaustedError,
-        CancelledError,
-        InternalError,
-    )
-}
+_BY_CODE = {cls.code: cls for cls in Error.__subclasses__()}
 
 
 def from_status(code: str, message: str) -> Error:

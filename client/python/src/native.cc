@@ -5,14 +5,17 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "client/python/src/dlpack.h"
 #include "client/python/src/errors.h"
+#include "client/python/src/serve.h"
 #include "headrace/client.h"
 
 namespace headrace::python {
@@ -92,6 +95,8 @@ struct Batch {
   }
 };
 
+using Position = std::tuple<int64_t, int64_t, uint64_t>;  // epoch, step, seed
+
 class Iterator {
  public:
   explicit Iterator(headrace_iterator* handle)
@@ -122,6 +127,13 @@ class Iterator {
     return nb::steal(step);
   }
 
+  Position At() const {
+    headrace_position position{};
+    position.size = sizeof(position);
+    Check(headrace_iterator_position(handle_.get(), &position));
+    return {position.epoch, position.step, position.seed};
+  }
+
  private:
   headrace_status Take(bool as_optional, int64_t timeout_ms) {
     if (!as_optional) return headrace_next(handle_.get(), timeout_ms, batches_.data());
@@ -133,11 +145,6 @@ class Iterator {
   std::shared_ptr<headrace_iterator> handle_;
   std::vector<headrace_batch*> batches_;
 };
-
-int LookAtSignals(void*) {
-  nb::gil_scoped_acquire acquired;
-  return PyErr_CheckSignals() != 0 ? 1 : 0;
-}
 
 class Dataset {
  public:
@@ -157,12 +164,15 @@ class Dataset {
     return Dataset(handle);
   }
 
-  Iterator Iterate(int32_t replica) const {
+  Iterator Iterate(int32_t replica, const std::optional<Position>& start) const {
     headrace_iterator* iterator = nullptr;
     headrace_status status;
+    headrace_position position{};
+    if (start) position = {sizeof(position), std::get<0>(*start), std::get<1>(*start), std::get<2>(*start)};
     {
       nb::gil_scoped_release released;
-      status = headrace_iterator_create(handle_.get(), replica, &iterator);
+      status = start ? headrace_iterator_create_at(handle_.get(), replica, &position, &iterator)
+                     : headrace_iterator_create(handle_.get(), replica, &iterator);
     }
     Check(status);
     return Iterator(iterator);
@@ -191,12 +201,6 @@ class Dataset {
     fields["replicas_per_worker"] = context.replicas_per_worker;
     fields["global_batch_size"] = context.global_batch_size;
     return fields;
-  }
-
-  int64_t PerReplicaBatchSize(int64_t global_batch_size) const {
-    int64_t batch_size = 0;
-    Check(headrace_per_replica_batch_size(handle_.get(), global_batch_size, &batch_size));
-    return batch_size;
   }
 
   nb::dict Info() const {
@@ -242,17 +246,26 @@ NB_MODULE(_native, module) {
       .def_prop_ro("step", [](const Batch& batch) { return headrace_batch_step(batch.handle.get()); })
       .def("buffer", &Batch::At, "index"_a);
 
-  nb::class_<Iterator>(module, "Iterator").def("next", &Iterator::Next, "as_optional"_a, "timeout_ms"_a);
+  nb::class_<Iterator>(module, "Iterator")
+      .def("next", &Iterator::Next, "as_optional"_a, "timeout_ms"_a)
+      .def("position", &Iterator::At);
 
   nb::class_<Dataset>(module, "Dataset")
       .def_static("connect", &Dataset::Connect, "directory"_a.none(), "timeout_ms"_a)
-      .def("iterate", &Dataset::Iterate, "replica"_a)
+      .def("iterate", &Dataset::Iterate, "replica"_a, "start"_a.none())
       .def("components", &Dataset::Components)
       .def("input_context", &Dataset::InputContext)
-      .def("per_replica_batch_size", &Dataset::PerReplicaBatchSize, "global_batch_size"_a)
       .def("info", &Dataset::Info);
 
   module.def("version", &headrace_version);
+  module.def("per_replica_batch_size", [](int64_t replicas, int64_t global_batch_size) {
+    headrace_input_context context{};
+    context.num_replicas_in_sync = replicas;
+    int64_t batch_size = 0;
+    Check(headrace_context_per_replica_batch_size(&context, global_batch_size, &batch_size));
+    return batch_size;
+  });
+  module.def("serve", &Serve, "directory"_a.none(), "timeout_ms"_a, "start"_a, "next"_a);
 }
 
 }  // namespace headrace::python

@@ -51,6 +51,21 @@ TEST(Plan, AutoIsFileWithFilesAndElseDataWithAWarning) {
   EXPECT_TRUE(files.warnings.empty());
 }
 
+// tf.data's enumerate is a zip with a range; TensorFlow's auto_shard walks into both and finds the range unshardable.
+TEST(Plan, EnumerateKeepsFilesFromBeingSharded) {
+  const std::string source = R"({"source": {"files": {"paths": ["a", "b"]}}, "features": [{"name": "x"}],
+                                "pipeline": [{"enumerate": {}}, {"batch": {"size": 4}}], "distribution": )";
+  const Plan automatic = PlanOf(source + R"({"autoShardPolicy": "Auto"}})");
+  EXPECT_EQ(automatic.effective_policy, AutoShardPolicy::kData);
+  ASSERT_EQ(automatic.warnings.size(), 1u);
+  EXPECT_THAT(automatic.warnings[0], HasSubstr("Auto became Data, since enumerate"));
+  const Plan file = PlanOf(source + R"({"autoShardPolicy": "File"}})");
+  EXPECT_TRUE(CheckTopology(file, {1, 0, 2}).ok()) << "one worker reads all files";
+  EXPECT_THAT(CheckTopology(file, {2, 0, 2}).message(), HasSubstr("File shares out files among 2 workers, and enum"));
+  EXPECT_FALSE(ParseInputSpec(json::parse(source + R"({"rebatch": "Continuous"}})")).ok())
+      << "Auto is Data here, which cuts each batch on its own";
+}
+
 TEST(Plan, CardinalityFollowsTfData) {
   const auto cardinality = [](const std::string& range, const std::string& pipeline) {
     return Cardinality(PlanOf(Range(range, pipeline)).spec);
