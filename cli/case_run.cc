@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/case_reader.h"
 #include "cli/interrupt.h"
 #include "cli/loaders.h"
 #include "cli/tfrecord_writer.h"
@@ -18,7 +19,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int kConnectTimeoutMs = 10000;
-constexpr int kNextTimeoutMs = 10000;
 // No case is longer; a loader that never ends must not fill the memory.
 constexpr size_t kMostSteps = 10000;
 
@@ -36,8 +36,11 @@ Result<std::vector<std::string>> WriteFiles(const ConformanceCase& conformance_c
 // Reads all workers until their epochs end.
 class Reading {
  public:
-  Reading(const ConformanceCase& conformance_case, LoaderGroup* loaders)
-      : case_(conformance_case), loaders_(loaders), streams_(static_cast<size_t>(loaders->workers())) {
+  Reading(const ConformanceCase& conformance_case, Readers readers, LoaderGroup* loaders)
+      : case_(conformance_case),
+        readers_(readers),
+        loaders_(loaders),
+        streams_(static_cast<size_t>(loaders->workers())) {
     for (size_t w = 0; w < streams_.size(); ++w) observations_.push_back(Connect(w));
   }
 
@@ -78,7 +81,11 @@ class Reading {
       readers.push_back(std::async(std::launch::async, [this, w, iteration, steps] {
         if (streams_[w] == nullptr || !observations_[w].error.empty()) return Status();
         observations_[w].*steps = std::make_shared<json>(json::array());
-        return ReadEpoch(*streams_[w], iteration, (observations_[w].*steps).get());
+        json* const to = (observations_[w].*steps).get();
+        const EpochRequest request{iteration, case_.max_steps ? static_cast<size_t>(*case_.max_steps) : kMostSteps};
+        if (readers_ == Readers::kOneAWorker) return ReadEpoch(*streams_[w], request, to);
+        return ReadEpochByProcesses(loaders_->RunDirectory(static_cast<int64_t>(w)), case_.replicas_per_worker, request,
+                                    to);
       }));
     }
     for (size_t w = 0; w < streams_.size(); ++w) {
@@ -87,25 +94,13 @@ class Reading {
     }
   }
 
-  Status ReadEpoch(WorkerStream& stream, WorkerStream::Iteration iteration, json* steps) const {
-    RETURN_IF_ERROR(stream.StartEpoch());
-    const size_t most = case_.max_steps ? static_cast<size_t>(*case_.max_steps) : kMostSteps;
-    while (steps->size() < most) {
-      ASSIGN_OR_RETURN(const WorkerStep step, stream.Next(iteration, kNextTimeoutMs));
-      if (step.empty()) break;
-      json records = json::array();
-      for (const ReplicaBatch& batch : step) records.push_back(RecordsAsJson(batch));
-      steps->push_back(std::move(records));
-    }
-    return {};
-  }
-
   std::string Explain(size_t w, const Status& status) {
     const std::string death = loaders_->Death(static_cast<int64_t>(w));
     return status.ToString() + (death.empty() ? "" : " (" + death + ")");
   }
 
   const ConformanceCase& case_;
+  const Readers readers_;
   LoaderGroup* loaders_;
   std::vector<std::unique_ptr<WorkerStream>> streams_;
   std::vector<WorkerObservation> observations_;
@@ -119,7 +114,7 @@ std::vector<WorkerObservation> Refused(const ConformanceCase& conformance_case, 
   return std::vector<WorkerObservation>(static_cast<size_t>(conformance_case.workers), observation);
 }
 
-Result<std::vector<WorkerObservation>> Observe(const ConformanceCase& conformance_case) {
+Result<std::vector<WorkerObservation>> Observe(const ConformanceCase& conformance_case, Readers readers) {
   ASSIGN_OR_RETURN(const ScratchDirectory directory, ScratchDirectory::Make("headrace-verify-"));
   CasePaths paths;
   paths.conformance_case = directory.path() + "/case.jsonl";
@@ -135,13 +130,13 @@ Result<std::vector<WorkerObservation>> Observe(const ConformanceCase& conformanc
   options.data_directory = directory.path();
   options.run_id = "verify";
   ASSIGN_OR_RETURN(const std::unique_ptr<LoaderGroup> loaders, LoaderGroup::Start(plan, options, directory.path()));
-  return Reading(conformance_case, loaders.get()).Run();
+  return Reading(conformance_case, readers, loaders.get()).Run();
 }
 
 }  // namespace
 
-std::vector<std::string> RunCase(const ConformanceCase& conformance_case) {
-  const Result<std::vector<WorkerObservation>> workers = Observe(conformance_case);
+std::vector<std::string> RunCase(const ConformanceCase& conformance_case, Readers readers) {
+  const Result<std::vector<WorkerObservation>> workers = Observe(conformance_case, readers);
   if (!workers.ok()) return {workers.status().message()};
   return CompareCase(conformance_case, *workers);
 }

@@ -65,13 +65,14 @@ Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const 
     RETURN_IF_ERROR(started.status(), "the loader of worker " + std::to_string(w));
     group->loaders_.push_back(std::move(started).value());
     if (const auto* function = std::get_if<FunctionSource>(&plan.spec.source)) {
-      RETURN_IF_ERROR(group->StartFunction(*function, w, options.function_output_fd));
+      RETURN_IF_ERROR(group->StartFunction(*function, w, options));
     }
   }
   return group;
 }
 
-Status LoaderGroup::StartFunction(const FunctionSource& function, int64_t worker, int output_fd) {
+Status LoaderGroup::StartFunction(const FunctionSource& function, int64_t worker, const LoaderOptions& options) {
+  const int output_fd = options.function_output_fd;
   const std::string run_directory = RunDirectory(worker);
   int log_fd = -1;
   if (output_fd < 0) {
@@ -80,8 +81,9 @@ Status LoaderGroup::StartFunction(const FunctionSource& function, int64_t worker
   ProcessOptions process;
   process.argv = function.command;
   process.stdout_fd = process.stderr_fd = output_fd < 0 ? log_fd : output_fd;
-  process.environment = {{names::kEnvDir, run_directory}};
-  if (const auto python_path = BuildTreePythonPath()) process.environment.emplace_back("PYTHONPATH", *python_path);
+  process.environment = {{names::kEnvDir, run_directory}, {"PYTHONUNBUFFERED", "1"}};
+  if (const auto python_path = PythonPath()) process.environment.emplace_back("PYTHONPATH", *python_path);
+  process.directory = options.data_directory;
   Result<Process> started = Process::Start(process);
   if (log_fd >= 0) close(log_fd);
   RETURN_IF_ERROR(started.status(), "spec.source.function.command");

@@ -38,7 +38,7 @@ class LoaderGroup {
   std::string FunctionDeath(int64_t worker);
 
  private:
-  Status StartFunction(const FunctionSource& function, int64_t worker, int output_fd);
+  Status StartFunction(const FunctionSource& function, int64_t worker, const LoaderOptions& options);
 
   explicit LoaderGroup(std::string directory) : directory_(std::move(directory)) {}
   std::string directory_;

@@ -49,7 +49,7 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   signal(SIGPIPE, SIG_DFL);
   if (options.stdout_fd >= 0) dup2(options.stdout_fd, STDOUT_FILENO);
   if (options.stderr_fd >= 0) dup2(options.stderr_fd, STDERR_FILENO);
-  execvpe(argv[0], argv, envp);
+  if (options.directory.empty() || chdir(options.directory.c_str()) == 0) execvpe(argv[0], argv, envp);
   const int error = errno;
   [[maybe_unused]] const ssize_t written = write(error_fd, &error, sizeof error);
   _exit(127);
@@ -154,21 +154,21 @@ ScratchDirectory::~ScratchDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-std::optional<std::string> BuildTreePythonPath() {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path package = self.parent_path().parent_path() / "python";
-  if (error || !std::filesystem::exists(package / "headrace", error)) return std::nullopt;
-  const char* own = getenv("PYTHONPATH");
-  return (own != nullptr && *own != '\0' ? std::string(own) + ":" : "") + package.string();
-}
-
 std::string SiblingBinary(const std::string& name) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return name;
   const std::filesystem::path sibling = self.parent_path() / name;
   return access(sibling.c_str(), X_OK) == 0 ? sibling.string() : name;
+}
+
+std::optional<std::string> PythonPath() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path package = self.parent_path().parent_path() / "python";
+  if (error || !std::filesystem::exists(package / "headrace", error)) return std::nullopt;
+  const char* own = getenv("PYTHONPATH");
+  return (own != nullptr && *own != '\0' ? std::string(own) + ":" : "") + package.string();
 }
 
 }  // namespace headrace::cli

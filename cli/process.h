@@ -17,6 +17,7 @@ struct ProcessOptions {
   std::vector<std::pair<std::string, std::string>> environment;  // added to, and winning over, our own
   int stdout_fd = -1;                                            // -1: inherited. Borrowed, only for Start
   int stderr_fd = -1;
+  std::string directory;  // to start in; empty: ours
 };
 
 // One child, killed by the kernel if the thread that started it dies, and stopped by the destructor.
@@ -63,7 +64,7 @@ class ScratchDirectory {
 
 // PYTHONPATH as it is, then the Python package of the build tree that this binary is in, if it is in one: so a checkout
 // that was built is enough for `import headrace`.
-std::optional<std::string> BuildTreePythonPath();
+std::optional<std::string> PythonPath();
 
 // The path of `name` beside the running binary, else `name` itself, for PATH to resolve.
 std::string SiblingBinary(const std::string& name);

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 
 #include "cli/interrupt.h"
@@ -98,7 +97,7 @@ class Trainers {
                              {"RANK", std::to_string(w)},
                              {"WORLD_SIZE", std::to_string(workers)}};
       if (getenv("PYTHONUNBUFFERED") == nullptr) options.environment.emplace_back("PYTHONUNBUFFERED", "1");
-      if (const auto python_path = BuildTreePythonPath()) options.environment.emplace_back("PYTHONPATH", *python_path);
+      if (const auto python_path = PythonPath()) options.environment.emplace_back("PYTHONPATH", *python_path);
       RETURN_IF_ERROR(workers == 1 ? StartOne(options) : StartPiped(&options, w));
     }
     return Status();

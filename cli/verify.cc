@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cli/case_function.h"
+#include "cli/case_reader.h"
 #include "cli/case_run.h"
 #include "cli/commands.h"
 #include "cli/conformance.h"
@@ -21,6 +22,8 @@ namespace {
 constexpr Flag kFlags[] = {
     {"filter", "REGEX", "only cases whose name matches (anywhere in the name)", 0},
     {"jobs", "N", "cases at a time (default: the number of processors)", 'j'},
+    {"separate", "", "read each replica in a process of its own, as one-process-per-GPU trainers do", 0},
+    {"read", "WHAT", "be such a process, for the loader in $HEADRACE_DIR", 0},
     {"serve", "", "be the dataset function of the one case in CASES.jsonl, for the loader in $HEADRACE_DIR", 0},
 };
 
@@ -33,6 +36,7 @@ The exit status is 0 only if cases ran and none failed.
 Examples:
   headrace verify tests/conformance/cases.jsonl
   headrace verify tests/conformance/cases.jsonl --filter '^seed-file' --jobs 4
+  headrace verify tests/conformance/cases.jsonl --separate
 )";
 
 Result<std::vector<ConformanceCase>> ReadCases(const std::string& path, const std::string& filter) {
@@ -60,14 +64,14 @@ Result<std::vector<ConformanceCase>> ReadCases(const std::string& path, const st
 // case's loaders are started and stopped by one thread.
 class Verification {
  public:
-  explicit Verification(std::vector<ConformanceCase> cases) : cases_(std::move(cases)) {}
+  Verification(std::vector<ConformanceCase> cases, Readers readers) : cases_(std::move(cases)), readers_(readers) {}
 
   void Run(int64_t jobs) {
     std::vector<std::jthread> threads;
     for (int64_t i = 0; i < jobs; ++i) {
       threads.emplace_back([this] {
         for (size_t at = next_++; at < cases_.size() && Interrupted() == 0; at = next_++) {
-          Report(cases_[at], RunCase(cases_[at]));
+          Report(cases_[at], RunCase(cases_[at], readers_));
         }
         const std::lock_guard lock(mutex_);
         ++ended_threads_;
@@ -112,6 +116,7 @@ class Verification {
   }
 
   const std::vector<ConformanceCase> cases_;
+  const Readers readers_;
   std::atomic<size_t> next_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -130,6 +135,10 @@ int Serve(const std::string& path) {
 }
 
 int RunVerify(const CommandLine& line) {
+  if (line.Has("read")) {
+    const Status status = PrintEpochOfReplica(*line.Text("read"));
+    return status.ok() ? 0 : Fail(status);
+  }
   if (line.positional().size() != 1) {
     return Fail(InvalidArgument("verify needs one file of cases, for example tests/conformance/cases.jsonl"));
   }
@@ -140,7 +149,8 @@ int RunVerify(const CommandLine& line) {
   if (!cases.ok()) return Fail(cases.status());
   CatchInterrupts();
   const int64_t total = static_cast<int64_t>(cases->size());
-  Verification verification(std::move(cases).value());
+  Verification verification(std::move(cases).value(),
+                            line.Has("separate") ? Readers::kOneAReplica : Readers::kOneAWorker);
   const int64_t processors = std::max(1u, std::thread::hardware_concurrency());
   verification.Run(std::min(jobs->value_or(processors), std::max<int64_t>(1, total)));
   std::printf("%d passed, %d failed\n", verification.passed(), verification.failed());

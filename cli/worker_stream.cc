@@ -69,6 +69,7 @@ struct WorkerStream::State {
   }
 
   std::function<bool()> give_up;
+  int32_t replica = HEADRACE_WHOLE_WORKER;
   headrace_dataset* dataset = nullptr;
   headrace_iterator* iterator = nullptr;
   std::vector<headrace_batch*> held;  // of the step that the caller looks at
@@ -78,9 +79,10 @@ WorkerStream::WorkerStream(std::unique_ptr<State> state) : state_(std::move(stat
 WorkerStream::~WorkerStream() = default;
 
 Result<std::unique_ptr<WorkerStream>> WorkerStream::Connect(const std::string& run_directory, int timeout_ms,
-                                                            std::function<bool()> give_up) {
+                                                            std::function<bool()> give_up, int replica) {
   auto state = std::make_unique<State>();
   state->give_up = std::move(give_up);
+  state->replica = replica;
   headrace_connect_options options = {};
   options.size = sizeof options;
   options.directory = run_directory.c_str();
@@ -136,7 +138,7 @@ std::vector<json> WorkerStream::Values(bool replica_id) const {
 Status WorkerStream::StartEpoch() {
   state_->Release();
   headrace_iterator_free(std::exchange(state_->iterator, nullptr));
-  const headrace_status status = headrace_iterator_create(state_->dataset, HEADRACE_WHOLE_WORKER, &state_->iterator);
+  const headrace_status status = headrace_iterator_create(state_->dataset, state_->replica, &state_->iterator);
   return status == HEADRACE_OK ? Status() : LastError(status);
 }
 

@@ -28,8 +28,9 @@ class WorkerStream {
 
   // Waits up to timeout_ms for the loader. `give_up` is asked now and then, here and in Next, on the calling thread; a
   // true ends the wait with Cancelled. Errors: the loader's own, as a trainer would get them; Unavailable.
+  // `replica` is the only one to be read; -1: all of the worker's.
   static Result<std::unique_ptr<WorkerStream>> Connect(const std::string& run_directory, int timeout_ms,
-                                                       std::function<bool()> give_up);
+                                                       std::function<bool()> give_up, int replica = -1);
   ~WorkerStream();
   WorkerStream(const WorkerStream&) = delete;
   WorkerStream& operator=(const WorkerStream&) = delete;

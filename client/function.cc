@@ -175,8 +175,8 @@ Status Converse(int socket, const ConnectPolicy& policy, Server& server) {
     if (!text) continue;
     if (text->empty()) return {};
     const Result<ring::FunctionRequest> request = ring::DecodeFunctionRequest(*text);
-    Result<std::optional<ring::FunctionAnswer>> answer = request.status();
-    if (request.ok()) answer = server.Answer(*request, fd);
+    using Answer = Result<std::optional<ring::FunctionAnswer>>;
+    const Answer answer = request.ok() ? server.Answer(*request, fd) : Answer(request.status());
     if (fd >= 0) close(fd);
     if (answer.ok() && !*answer) continue;
     const std::string reply = answer.ok() ? ring::Encode(**answer) : ring::EncodeError(answer.status());

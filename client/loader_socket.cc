@@ -53,6 +53,8 @@ Result<std::optional<LoaderSocket::Attachment>> LoaderSocket::Attach(int wait_ms
   if (!status.ok()) {
     if (attachment.ring_fd >= 0) close(attachment.ring_fd);
     Close();
+    // What the loader itself says is final, but for a client before us that may be about to go.
+    if (status.code() != Code::kConflict) return status;
     return not_yet(std::move(status));
   }
   attachment.reply = std::move(*reply);

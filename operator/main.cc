@@ -15,6 +15,7 @@
 #include "operator/kube/webhook_certificates.h"
 #include "operator/kube/work_queue.h"
 #include "operator/probe.h"
+#include "operator/reconcile/peer_keys.h"
 #include "operator/reconcile/reconciler.h"
 #include "operator/signals.h"
 #include "operator/watches.h"
@@ -98,12 +99,14 @@ Status Run(Config config, const Signals& signals) {
   event_options.reporting_instance = config.identity;
   event_options.on_drop = [&] { probe.OnEventDropped(); };
   kube::ApiEventRecorder events(&client, event_options);
+  PeerKeys peer_keys(&client);
   const Reconciler reconciler({.client = &client,
                                .inputs = &watches.inputs(),
                                .pods = &watches.pods(),
                                .config_maps = &watches.config_maps(),
                                .services = &watches.services(),
-                               .events = &events});
+                               .events = &events,
+                               .peer_keys = &peer_keys});
   std::optional<kube::Controller> controller;
   const auto lead = [&] {
     controller.emplace(

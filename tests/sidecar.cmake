@@ -3,6 +3,7 @@ headrace_test(sidecar/decode/example DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/distribute/cut DEPS headrace::sidecar)
 headrace_test(sidecar/source/tfrecord DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/transform/transform DEPS headrace::sidecar)
+headrace_test(sidecar/loader/seek DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/loader/process DEPS headrace::sidecar ZLIB::ZLIB)
 add_dependencies(sidecar_loader_process_test headrace-loader)
 
@@ -30,3 +31,9 @@ target_link_libraries(collective_fuzz PRIVATE headrace::sidecar_collective)
 set_target_properties(collective_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 add_test(NAME fuzz/collective COMMAND collective_fuzz)
 set_tests_properties(fuzz/collective PROPERTIES LABELS unit TIMEOUT 120)
+
+# Loaders as processes, functions and clients, as a pod has them.
+foreach(name ends function position)
+  headrace_test(loader/${name} DEPS headrace::client headrace::common_spec ZLIB::ZLIB)
+  add_dependencies(loader_${name}_test headrace-loader)
+endforeach()

@@ -30,7 +30,7 @@ std::string EncodeReply(const HandshakeReply& reply) {
                       {"warnings", reply.warnings},
                       {"elementSpec", ToJson(reply.element_spec)},
                       {"cardinality", reply.cardinality},
-               {"runSeed", reply.run_seed}});
+                      {"runSeed", reply.run_seed}});
 }
 
 std::string EncodeError(const Status& error) {

@@ -30,11 +30,11 @@ struct CardinalityOf {
   int64_t operator()(const Take& take) const {
     if (take.count < 0) return n;
     if (n == kInfiniteCardinality) return take.count;
-    return Finite() ? std::min(n, take.count) : (take.count == 0 ? 0 : n);
+    return Finite() ? std::min(n, take.count) : n;
   }
   int64_t operator()(const Skip& skip) const {
-    if (skip.count < 0) return 0;
-    return Finite() ? std::max<int64_t>(0, n - skip.count) : n;
+    if (!Finite()) return n;  // in tf.data even where all are skipped
+    return skip.count < 0 ? 0 : std::max<int64_t>(0, n - skip.count);
   }
   int64_t operator()(const Shard& shard) const {
     if (!Finite()) return n;

@@ -14,6 +14,8 @@ inline constexpr char kInputLabel[] = "headrace.dev/input";
 inline constexpr char kWorkersAnnotation[] = "headrace.dev/workers";
 // Comma-separated containers that read batches; default: all.
 inline constexpr char kContainersAnnotation[] = "headrace.dev/containers";
+// "host:port" of worker 0's loader, for owners whose pods have no names that the operator can tell.
+inline constexpr char kCoordinatorAnnotation[] = "headrace.dev/coordinator";
 // Written by the webhook: the plan's hash, so that a reinvocation changes nothing.
 inline constexpr char kInjectedAnnotation[] = "headrace.dev/injected-plan";
 

@@ -9,5 +9,6 @@ inline std::string PlanConfigMapName(const std::string& input, const std::string
   return input + "-plan-" + hash;
 }
 inline std::string ServiceName(const std::string& input) { return input + "-headrace"; }
+inline std::string PeersSecretName(const std::string& input) { return input + "-headrace-peers"; }
 
 }  // namespace headrace::names

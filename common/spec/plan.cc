@@ -108,7 +108,9 @@ Result<Plan> ParsePlan(const json& plan) {
   return parsed;
 }
 
-bool AgreesOnEnds(const Plan&, const Topology& topology) { return topology.num_workers > 1; }
+bool AgreesOnEnds(const Plan& plan, const Topology& topology) {
+  return topology.num_workers > 1 && plan.spec.distribution.strategy != Strategy::kMirrored;
+}
 
 Status CheckTopology(const Plan& plan, const Topology& topology) {
   const int64_t workers = topology.num_workers;

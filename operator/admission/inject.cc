@@ -120,7 +120,7 @@ Status CheckNames(const json& pod, const std::vector<size_t>& trainers) {
   const auto taken = [](const std::string& what) {
     return InvalidArgument("the pod already has " + what + ", which Headrace adds itself: rename or remove it");
   };
-  for (const char* volume : {names::kRunVolume, names::kPlanVolume, names::kDataVolume}) {
+  for (const char* volume : {names::kRunVolume, names::kPlanVolume, names::kDataVolume, names::kPeersVolume}) {
     if (HasEntry(ListAt(spec, "volumes"), "name", volume)) return taken(std::string("a volume \"") + volume + "\"");
   }
   for (const char* list : {"initContainers", "containers"}) {
@@ -173,10 +173,32 @@ int64_t RunVolumeBytes(const InputSpec& spec, const Topology& topology, int64_t 
   return std::max(least, static_cast<int64_t>(std::min(bytes, static_cast<double>(kMost))));
 }
 
+// Where worker 0's loader listens, as its peers reach it: by the name that its pod has in its subdomain.
+Result<std::string> Coordinator(const json& pod, const World& world, const std::string& subdomain) {
+  if (!world.coordinator.empty()) {
+    const size_t colon = world.coordinator.rfind(':');
+    if (colon != std::string::npos && colon > 0 && colon + 1 < world.coordinator.size() &&
+        world.coordinator.find_first_not_of("0123456789", colon + 1) == std::string::npos) {
+      return world.coordinator;
+    }
+    return InvalidArgument(std::string("metadata.annotations[") + names::kCoordinatorAnnotation + "]: \"" +
+                           world.coordinator + "\" is not \"host:port\", the address of worker 0's loader");
+  }
+  if (world.first_host.empty()) {
+    const json* owner = kube::ControllerOf(pod);
+    return InvalidArgument("the run has " + std::to_string(world.num_workers) +
+                           " workers, whose loaders meet at worker " + "0's, but " +
+                           (owner == nullptr ? "without an owner" : "a " + kube::StringAt(*owner, {"kind"})) +
+                           " that names its pods (OWNER-0, OWNER-1, ...) worker 0 has no address that lasts: use an " +
+                           "Indexed Job or a StatefulSet with a name, or give the annotation " +
+                           names::kCoordinatorAnnotation + ": host:" + std::to_string(names::kPeersPort));
+  }
+  return world.first_host + "." + subdomain + ":" + std::to_string(names::kPeersPort);
+}
+
+json Literal(const char* name, const std::string& value) { return {{"name", name}, {"value", value}}; }
+
 json LoaderEnv(const World& world, int64_t replicas, const std::string& data_dir) {
-  const auto literal = [](const char* name, const std::string& value) {
-    return json{{"name", name}, {"value", value}};
-  };
   const auto label = [](const char* name, const std::string& key) {
     return json{{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.labels['" + key + "']"}}}}}};
   };
@@ -184,24 +206,24 @@ json LoaderEnv(const World& world, int64_t replicas, const std::string& data_dir
   if (!world.run_id_label.empty()) {
     run_id = label(names::kEnvRunId, world.run_id_label);
   } else if (!world.run_id.empty()) {
-    run_id = literal(names::kEnvRunId, world.run_id);
+    run_id = Literal(names::kEnvRunId, world.run_id);
   } else {  // a pod by itself is its own run
     run_id = {{"name", names::kEnvRunId}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}};
   }
   return json::array({
-      literal(names::kEnvDir, names::kRunDir),
-      literal(names::kEnvPlan, std::string(names::kPlanDir) + "/" + names::kPlanFile),
-      world.index_label.empty() ? literal(names::kEnvWorkerIndex, "0")
+      Literal(names::kEnvDir, names::kRunDir),
+      Literal(names::kEnvPlan, std::string(names::kPlanDir) + "/" + names::kPlanFile),
+      world.index_label.empty() ? Literal(names::kEnvWorkerIndex, "0")
                                 : label(names::kEnvWorkerIndex, world.index_label),
-      literal(names::kEnvNumWorkers, std::to_string(world.num_workers)),
-      literal(names::kEnvReplicasPerWorker, std::to_string(replicas)),
+      Literal(names::kEnvNumWorkers, std::to_string(world.num_workers)),
+      Literal(names::kEnvReplicasPerWorker, std::to_string(replicas)),
       std::move(run_id),
-      literal(names::kEnvDataDir, data_dir),
-      literal(names::kEnvListen, "0.0.0.0:" + std::to_string(names::kLoaderPort)),
+      Literal(names::kEnvDataDir, data_dir),
+      Literal(names::kEnvListen, "0.0.0.0:" + std::to_string(names::kLoaderPort)),
   });
 }
 
-json LoaderContainer(const LoaderOptions& loader, json env, json mounts) {
+json LoaderContainer(const LoaderOptions& loader, json env, json ports, json mounts) {
   const auto probe = [](const char* path, int period, int failures) {
     return json{{"httpGet", {{"path", path}, {"port", names::kLoaderPortName}}},
                 {"periodSeconds", period},
@@ -213,7 +235,7 @@ json LoaderContainer(const LoaderOptions& loader, json env, json mounts) {
       {"image", loader.image},
       {"restartPolicy", "Always"},  // a native sidecar: starts before the trainers, ends after them
       {"env", std::move(env)},
-      {"ports", json::array({{{"name", names::kLoaderPortName}, {"containerPort", names::kLoaderPort}}})},
+      {"ports", std::move(ports)},
       {"startupProbe", probe("/startupz", 1, 600)},
       {"livenessProbe", probe("/healthz", 10, 6)},
       {"resources", {{"requests", {{"cpu", loader.cpu_request}, {"memory", loader.memory_request}}}}},
@@ -294,8 +316,32 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     mounts.push_back({{"name", names::kDataVolume}, {"mountPath", data_dir}, {"readOnly", true}});
   }
 
+  // Peers find each other by DNS through the input's headless Service, unless the user has one of their own.
+  std::string subdomain = kube::StringAt(spec, {"subdomain"});
+  if (subdomain.empty()) subdomain = world.subdomain;
+  if (subdomain.empty()) {
+    subdomain = names::ServiceName(input_name);
+    patch.Add("/spec/subdomain", subdomain);
+  }
+  json env = LoaderEnv(world, replicas, data_dir);
+  json ports = json::array({{{"name", names::kLoaderPortName}, {"containerPort", names::kLoaderPort}}});
+  if (AgreesOnEnds(plan, {world.num_workers, 0, replicas})) {
+    ASSIGN_OR_RETURN(const std::string coordinator, Coordinator(pod, world, subdomain));
+    env.push_back(Literal(names::kEnvCoordinator, coordinator));
+    env.push_back(Literal(names::kEnvPeerTlsDir, names::kPeersDir));
+    ports.push_back({{"name", names::kPeersPortName}, {"containerPort", names::kPeersPort}});
+    json items = json::array();  // not the authority's key
+    for (const char* file : {names::kPeerAuthorityFile, names::kPeerCertificateFile, names::kPeerKeyFile}) {
+      items.push_back({{"key", file}, {"path", file}});
+    }
+    patch.Append(spec, "/spec", "volumes",
+                 {{"name", names::kPeersVolume},
+                  {"secret", {{"secretName", names::PeersSecretName(input_name)}, {"items", std::move(items)}}}});
+    mounts.push_back({{"name", names::kPeersVolume}, {"mountPath", names::kPeersDir}, {"readOnly", true}});
+  }
+
   patch.Insert(spec, "/spec", "initContainers", std::to_string(LoaderPosition(ListAt(spec, "initContainers"))),
-               LoaderContainer(loader, LoaderEnv(world, replicas, data_dir), std::move(mounts)));
+               LoaderContainer(loader, std::move(env), std::move(ports), std::move(mounts)));
 
   for (const size_t i : trainers) {
     const json& container = spec.at("containers")[i];
@@ -303,8 +349,6 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     patch.Append(container, path, "volumeMounts", {{"name", names::kRunVolume}, {"mountPath", names::kRunDir}});
     patch.Append(container, path, "env", {{"name", names::kEnvDir}, {"value", names::kRunDir}});
   }
-  // Peers find each other by DNS through the input's headless Service, unless the user has one of their own.
-  if (kube::StringAt(spec, {"subdomain"}).empty()) patch.Add("/spec/subdomain", names::ServiceName(input_name));
 
   if (!pod.contains("metadata") || !pod["metadata"].contains("annotations")) {
     patch.Add("/metadata/annotations", json::object());

@@ -21,6 +21,7 @@ struct Workload {
   std::string_view remedy;        // for pods without the index label
 };
 
+// Each names its pods OWNER-INDEX, and sets that as their host name.
 constexpr Workload kWorkloads[] = {
     {"batch", "Job", "batch.kubernetes.io/job-completion-index", "batch.kubernetes.io/controller-uid", "completions",
      "set spec.completionMode: Indexed and spec.completions on the Job"},
@@ -52,6 +53,13 @@ Result<std::optional<int64_t>> AnnotatedWorkers(const json& pod) {
   return std::optional<int64_t>(workers);
 }
 
+// Worker 0's host, told from the host name of worker `index`: controllers end the names of their pods with the index.
+std::string FirstHost(const std::string& host, const std::string& index) {
+  const std::string end = "-" + index;
+  if (index.empty() || host.size() <= end.size() || !host.ends_with(end)) return "";
+  return host.substr(0, host.size() - index.size()) + "0";
+}
+
 int64_t SizeOf(const json& owner, const Workload& workload) {
   const auto spec = owner.find("spec");
   if (spec == owner.end() || !spec->is_object()) return 1;
@@ -64,6 +72,7 @@ int64_t SizeOf(const json& owner, const Workload& workload) {
 Result<World> FindWorld(const json& pod, const FindOwner& find_owner) {
   ASSIGN_OR_RETURN(const std::optional<int64_t> annotated, AnnotatedWorkers(pod));
   World world;
+  world.coordinator = kube::AnnotationOf(pod, names::kCoordinatorAnnotation);
   const json* owner_ref = kube::ControllerOf(pod);
   if (owner_ref != nullptr) world.run_id = kube::StringAt(*owner_ref, {"uid"});
 
@@ -76,6 +85,7 @@ Result<World> FindWorld(const json& pod, const FindOwner& find_owner) {
       if (!kube::LabelOf(pod, candidate.index_label).empty()) world.index_label = candidate.index_label;
     }
     world.num_workers = annotated.value_or(1);
+    world.first_host = FirstHost(kube::StringAt(pod, {"spec", "hostname"}), kube::LabelOf(pod, world.index_label));
     if (world.index_label.empty() && world.num_workers > 1) {
       return InvalidArgument(std::string("metadata.annotations[") + names::kWorkersAnnotation +
                              "]: " + std::to_string(world.num_workers) +
@@ -86,6 +96,7 @@ Result<World> FindWorld(const json& pod, const FindOwner& find_owner) {
 
   world.index_label = workload->index_label;
   const std::string name = kube::StringAt(*owner_ref, {"name"});
+  world.first_host = name + "-0";
   if (annotated) {
     world.num_workers = *annotated;
   } else {
@@ -113,6 +124,8 @@ Result<World> WorldOfTemplate(const json& owner, const json& pod_template) {
   const Workload* workload = FindWorkload(kube::StringAt(owner, {"apiVersion"}), kind);
   World world;
   world.run_id = kind + "/" + kube::NameOf(owner);
+  world.coordinator = kube::AnnotationOf(pod_template, names::kCoordinatorAnnotation);
+  if (!kube::NameOf(owner).empty()) world.first_host = kube::NameOf(owner) + "-0";
   if (workload == nullptr) {
     world.num_workers = annotated.value_or(1);
     if (world.num_workers > 1) {
@@ -122,6 +135,7 @@ Result<World> WorldOfTemplate(const json& owner, const json& pod_template) {
     return world;
   }
   world.num_workers = annotated.value_or(SizeOf(owner, *workload));
+  world.subdomain = kube::StringAt(owner, {"spec", "serviceName"});
   world.run_id_label = workload->run_id_label;
   const bool indexed = kind != "Job" || kube::StringAt(owner, {"spec", "completionMode"}) == "Indexed";
   if (indexed) {

@@ -20,6 +20,11 @@ struct World {
   std::string run_id_label;  // instead of run_id: the pod's label that will hold it (templates, before they have a UID)
   std::string index_label;   // the pod's label that holds its index; empty: the run is this pod alone, index 0
   int64_t num_workers = 1;
+  // Where worker 0's loader is found: its host name within the pods' subdomain, or a whole address that the user gave
+  // ("host:port"). Both empty: it cannot be told.
+  std::string first_host;
+  std::string subdomain;  // that the owner will give its pods; empty: none, or the pod has it already
+  std::string coordinator;
 };
 
 // The object of that kind ("Job", "StatefulSet") and name in the pod's namespace; null if it is not known (yet).

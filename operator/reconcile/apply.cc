@@ -1,7 +1,9 @@
 #include "operator/reconcile/apply.h"
 
 #include "common/spec/names.h"
+#include "common/spec/object_names.h"
 #include "operator/kube/object.h"
+#include "operator/reconcile/rules.h"
 
 namespace headrace::op {
 namespace {
@@ -12,7 +14,7 @@ const kube::Resource& ResourceOf(const json& object) {
   return kube::StringAt(object, {"kind"}) == "Service" ? kube::kServices : kube::kConfigMaps;
 }
 
-Status ApplyObjects(kube::Client& client, const Decision& decision) {
+Status ApplyObjects(kube::Client& client, PeerKeys& peer_keys, const Observed& observed, const Decision& decision) {
   for (const json& object : decision.apply) {
     RETURN_IF_ERROR(client.Apply(ResourceOf(object), object));
   }
@@ -20,14 +22,19 @@ Status ApplyObjects(kube::Client& client, const Decision& decision) {
     RETURN_IF_ERROR(
         client.Delete(kube::kConfigMaps, kube::NamespaceOf(*object), kube::NameOf(*object), kube::UidOf(*object)));
   }
+  if (decision.peer_keys) {
+    const json metadata = OwnedMetadata(observed, names::PeersSecretName(observed.name));
+    RETURN_IF_ERROR(peer_keys.Take(*decision.peer_keys, metadata, observed.now));
+  }
   return {};
 }
 
 }  // namespace
 
-Status Apply(kube::Client& client, kube::EventRecorder& events, const Observed& observed, const Decision& decision) {
+Status Apply(kube::Client& client, kube::EventRecorder& events, PeerKeys& peer_keys, const Observed& observed,
+             const Decision& decision) {
   const json& input = *observed.input;
-  if (const Status applied = ApplyObjects(client, decision); !applied.ok()) {
+  if (const Status applied = ApplyObjects(client, peer_keys, observed, decision); !applied.ok()) {
     // What the API server refuses for good (a quota, a missing right) is for the user to see.
     if (!Retryable(applied.code())) {
       events.Record(input, kube::EventType::kWarning, "ApplyFailed", "Apply", applied.message());

@@ -1,5 +1,5 @@
-// Carries a decision out: server-side apply of the objects, removals, one status write if anything in it changed, then
-// the events.
+// Carries a decision out: server-side apply of the objects, removals, the loaders' keys, one status write if anything
+// in it changed, then the events.
 #pragma once
 
 #include "common/base/status.h"
@@ -10,6 +10,7 @@
 namespace headrace::op {
 
 // Stops at the first failure: the status is written only when everything that it speaks of exists.
-Status Apply(kube::Client& client, kube::EventRecorder& events, const Observed& observed, const Decision& decision);
+Status Apply(kube::Client& client, kube::EventRecorder& events, PeerKeys& peer_keys, const Observed& observed,
+             const Decision& decision);
 
 }  // namespace headrace::op

@@ -10,6 +10,7 @@
 #include "common/spec/plan.h"
 #include "operator/kube/events.h"
 #include "operator/reconcile/observed.h"
+#include "operator/reconcile/peer_keys.h"
 
 namespace headrace::op {
 
@@ -21,10 +22,11 @@ struct DecidedEvent {
 };
 
 struct Decision {
-  std::vector<nlohmann::json> apply;  // whole objects, by server-side apply
-  std::vector<kube::Object> remove;   // ConfigMaps
-  nlohmann::json status;              // the whole status
-  std::vector<DecidedEvent> events;   // recorded once the status is written
+  std::vector<nlohmann::json> apply;      // whole objects, by server-side apply
+  std::vector<kube::Object> remove;       // ConfigMaps
+  nlohmann::json status;                  // the whole status
+  std::vector<DecidedEvent> events;       // recorded once the status is written
+  std::optional<PeerKeysStep> peer_keys;  // making keys is random, so it is left to apply
   std::optional<std::chrono::milliseconds> look_again;
 };
 

@@ -1,4 +1,5 @@
-// Everything one decision needs, gathered from the caches: no decision, no request to the API server.
+// Everything one decision needs, gathered from the caches: no decision, no request to the API server. But for the
+// loaders' keys, which no cache holds: the reconciler adds what is known of them.
 #pragma once
 
 #include <chrono>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "operator/kube/store.h"
+#include "operator/reconcile/peer_keys.h"
 
 namespace headrace::op {
 
@@ -15,9 +17,10 @@ struct Observed {
   std::string name_space;
   std::string name;
   kube::Object input;
-  std::vector<kube::Object> plans;  // ConfigMaps labelled as the input's plans, whoever owns them
-  kube::Object service;             // the headless Service; null if there is none
-  std::vector<kube::Object> pods;   // opted in to this input and injected
+  std::vector<kube::Object> plans;         // ConfigMaps labelled as the input's plans, whoever owns them
+  kube::Object service;                    // the headless Service; null if there is none
+  std::vector<kube::Object> pods;          // opted in to this input and injected
+  std::optional<PeerKeysFacts> peer_keys;  // none: they could not be looked at
   std::chrono::system_clock::time_point now;
 };
 

@@ -1,5 +1,7 @@
 #include "operator/reconcile/reconciler.h"
 
+#include "common/spec/object_names.h"
+#include "operator/kube/object.h"
 #include "operator/reconcile/apply.h"
 #include "operator/reconcile/observed.h"
 #include "operator/reconcile/rules.h"
@@ -7,11 +9,20 @@
 namespace headrace::op {
 
 kube::Outcome Reconciler::Reconcile(const std::string& key) const {
-  const std::optional<Observed> observed =
+  const kube::NamespacedName input = kube::SplitKey(key);
+  const std::string secret = names::PeersSecretName(input.name);
+  std::optional<Observed> observed =
       Observe({deps_.inputs, deps_.pods, deps_.config_maps, deps_.services}, key, deps_.now());
-  if (!observed) return {};
+  if (!observed) {
+    deps_.peer_keys->Forget(input.name_space, secret);
+    return {};
+  }
+  // What cannot be looked at is tried again, and keeps nothing else from being done.
+  const Result<PeerKeysFacts> peer_keys = deps_.peer_keys->Look(input.name_space, secret, observed->now);
+  if (peer_keys.ok()) observed->peer_keys = *peer_keys;
   const Decision decision = Decide(*observed);
-  return {Apply(*deps_.client, *deps_.events, *observed, decision), decision.look_again};
+  const Status applied = Apply(*deps_.client, *deps_.events, *deps_.peer_keys, *observed, decision);
+  return {applied.ok() ? peer_keys.status() : applied, decision.look_again};
 }
 
 }  // namespace headrace::op

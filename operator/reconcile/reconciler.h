@@ -9,6 +9,7 @@
 #include "operator/kube/controller.h"
 #include "operator/kube/events.h"
 #include "operator/kube/store.h"
+#include "operator/reconcile/peer_keys.h"
 
 namespace headrace::op {
 
@@ -22,6 +23,7 @@ class Reconciler {
     const kube::Store* config_maps = nullptr;
     const kube::Store* services = nullptr;
     kube::EventRecorder* events = nullptr;
+    PeerKeys* peer_keys = nullptr;
     std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;
   };
   explicit Reconciler(Deps deps) : deps_(std::move(deps)) {}

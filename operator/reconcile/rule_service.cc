@@ -41,7 +41,8 @@ void ServiceRule(Draft& draft) {
         {"publishNotReadyAddresses", true},  // loaders speak to each other before they are ready
         {"selector", {{names::kInputLabel, observed.name}}},
         {"ports",
-         json::array({{{"name", names::kLoaderPortName}, {"port", names::kLoaderPort}, {"protocol", "TCP"}}})}}}};
+         json::array({{{"name", names::kLoaderPortName}, {"port", names::kLoaderPort}, {"protocol", "TCP"}},
+                      {{"name", names::kPeersPortName}, {"port", names::kPeersPort}, {"protocol", "TCP"}}})}}}};
   if (observed.service != nullptr) {
     json same = *observed.service;
     same.erase("apiVersion");

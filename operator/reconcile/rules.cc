@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr void (*kRules[])(Draft&) = {PlanRule, ServiceRule, RunsRule, ReadyRule, RetireRule};
+constexpr void (*kRules[])(Draft&) = {PlanRule, ServiceRule, RunsRule, PeersRule, ReadyRule, RetireRule};
 
 std::string Rfc3339(std::chrono::system_clock::time_point time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);

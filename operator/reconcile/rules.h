@@ -14,6 +14,7 @@ Decision Decide(const Observed& observed);
 void PlanRule(Draft& draft);     // rule_plan.cc: spec -> plan; Accepted; the plan's ConfigMap
 void ServiceRule(Draft& draft);  // rule_service.cc: the headless Service of the workers
 void RunsRule(Draft& draft);     // rule_runs.cc: pods -> runs; status.runs
+void PeersRule(Draft& draft);    // rule_peers.cc: the keys of the loaders
 void ReadyRule(Draft& draft);    // rule_ready.cc: Ready and Degraded
 void RetireRule(Draft& draft);   // rule_retire.cc: plans that nobody uses any more
 

@@ -5,10 +5,12 @@
 // Pass.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "common/base/status.h"
 #include "sidecar/core/record.h"
@@ -29,6 +31,22 @@ class Stream {
   // Fills `out` (not empty) from the front and returns how many it wrote; fewer than asked says nothing. 0 is the end,
   // and stays the end. An error ends the pass.
   virtual Result<size_t> Read(std::span<T> out) = 0;
+  // Passes over the next n elements, as if they had been read, and returns how many there were; fewer than n is the
+  // end. This is how a position is sought: streams that can, do it by arithmetic, or without touching the data.
+  virtual Result<uint64_t> PassOver(uint64_t n) {
+    std::vector<T> dropped(std::min<uint64_t>(n, kPassOverBlock));
+    uint64_t passed = 0;
+    while (passed < n) {
+      ASSIGN_OR_RETURN(const size_t read,
+                       Read(std::span<T>(dropped).first(std::min<uint64_t>(dropped.size(), n - passed))));
+      if (read == 0) break;
+      passed += read;
+    }
+    return passed;
+  }
+
+ private:
+  static constexpr uint64_t kPassOverBlock = 256;
 };
 
 template <typename T>

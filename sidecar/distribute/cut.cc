@@ -21,6 +21,7 @@ class WholeCut : public Cut {
     if (more) *piece = Rows(batch_, 0, batch_.rows);
     return more;
   }
+  Result<uint64_t> PassOver(uint64_t n) override { return batches_->PassOver(n); }
 
  private:
   std::unique_ptr<Stream<Batch>> batches_;
@@ -45,6 +46,17 @@ class PerBatchCut : public Cut {
     return true;
   }
 
+  Result<uint64_t> PassOver(uint64_t n) override {
+    const auto pieces = static_cast<uint64_t>(pieces_);
+    const uint64_t of_this = std::min(n, static_cast<uint64_t>(pieces_ - next_));
+    next_ += static_cast<int64_t>(of_this);
+    ASSIGN_OR_RETURN(const uint64_t whole, batches_->PassOver((n - of_this) / pieces));
+    const uint64_t passed = of_this + whole * pieces;
+    if (whole < (n - of_this) / pieces) return passed;
+    ASSIGN_OR_RETURN(const uint64_t rest, Cut::PassOver(n - passed));
+    return passed + rest;
+  }
+
  private:
   std::unique_ptr<Stream<Batch>> batches_;
   const int64_t pieces_;
@@ -63,29 +75,39 @@ class ContinuousCut : public Cut {
 
   Result<bool> Next(Piece* piece) override {
     if (ended_) return false;
+    if (!started_) {
+      // Data that cannot be read is an error before the first piece, also where that one takes no rows.
+      started_ = true;
+      RETURN_IF_ERROR(NextBatch().status());
+    }
     const int64_t wanted = smaller_ + (next_ < larger_count_ ? 1 : 0);
     next_ = (next_ + 1) % pieces_;
     gathered_.records.clear();
     gathered_.rows = 0;
     while (gathered_.rows < wanted) {
       if (position_ == batch_.rows) {
-        ASSIGN_OR_RETURN(const bool more, ReadOne(*batches_, batch_));
-        position_ = 0;
+        ASSIGN_OR_RETURN(const bool more, NextBatch());
         if (!more) {
-          batch_.rows = 0;
           ended_ = true;
           break;
         }
       }
       RETURN_IF_ERROR(Gather(std::min(wanted - gathered_.rows, batch_.rows - position_)));
     }
-    // A piece of no rows is produced without looking at the stream; any other needs at least one.
+    // A piece of no rows is produced whatever the stream has; any other needs at least one.
     if (wanted > 0 && gathered_.rows == 0) return false;
     *piece = Rows(gathered_, 0, gathered_.rows);
     return true;
   }
 
  private:
+  Result<bool> NextBatch() {
+    ASSIGN_OR_RETURN(const bool more, ReadOne(*batches_, batch_));
+    position_ = 0;
+    if (!more) batch_.rows = 0;
+    return more;
+  }
+
   Status Gather(int64_t rows) {
     if (gathered_.rows > 0 && gathered_.row_records != batch_.row_records) {
       return InvalidArgument("spec.distribution.rebatch: Continuous cannot join batches whose inner batches hold " +
@@ -109,10 +131,22 @@ class ContinuousCut : public Cut {
   Batch batch_;
   int64_t position_ = 0;  // first row of batch_ not yet taken
   Batch gathered_;
+  bool started_ = false;
   bool ended_ = false;
 };
 
 }  // namespace
+
+Result<uint64_t> Cut::PassOver(uint64_t n) {
+  Piece piece;
+  uint64_t passed = 0;
+  while (passed < n) {
+    ASSIGN_OR_RETURN(const bool more, Next(&piece));
+    if (!more) break;
+    ++passed;
+  }
+  return passed;
+}
 
 std::unique_ptr<Cut> PassWhole(std::unique_ptr<Stream<Batch>> batches) {
   return std::make_unique<WholeCut>(std::move(batches));

@@ -21,6 +21,8 @@ class Cut {
   virtual ~Cut() = default;
   // false: there are no more pieces.
   virtual Result<bool> Next(Piece* piece) = 0;
+  // Passes over the next n pieces, as if Next had gone to them, and returns how many there were.
+  virtual Result<uint64_t> PassOver(uint64_t n);
 };
 
 // One replica in all: batches pass as they are.

@@ -64,4 +64,16 @@ Result<bool> Deal::Next(Delivery* delivery) {
   return true;
 }
 
+Status Deal::PassOverSteps(int64_t steps) {
+  if (steps == 0) return {};
+  // Of the pieces that we keep, every keep_every_-th from keep_first_, so many as the steps take.
+  const int64_t kept = steps * replicas_;
+  const int64_t pieces = (kept - 1) * keep_every_ + keep_first_ + 1;
+  ASSIGN_OR_RETURN(const uint64_t passed, cut_->PassOver(static_cast<uint64_t>(pieces)));
+  pieces_ = static_cast<int64_t>(passed);
+  ended_ = pieces_ < pieces;
+  delivered_ = kept;
+  return {};
+}
+
 }  // namespace headrace::side

@@ -28,6 +28,9 @@ class Deal {
 
   // Valid until the next call. false: the epoch is over.
   Result<bool> Next(Delivery* delivery);
+  // Passes over whole steps, from the first, as if Next had gone to them. Where the epoch has fewer, it is over.
+  // REQUIRES: Next was not called yet.
+  Status PassOverSteps(int64_t steps);
 
  private:
   Result<bool> NextKept(Piece* piece);

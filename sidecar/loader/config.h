@@ -17,8 +17,8 @@ struct LoaderConfig {
   Topology topology;
   std::string listen_address;  // HEADRACE_LISTEN; empty: no HTTP
   uint16_t listen_port = 0;
-  std::string coordinator;   // HEADRACE_COORDINATOR; empty: the loaders of this run do not agree on ends
-  std::string peer_tls_dir;  // HEADRACE_PEER_TLS_DIR
+  std::string coordinator;          // HEADRACE_COORDINATOR; empty: the loaders of this run do not agree on ends
+  std::string peer_tls_dir;         // HEADRACE_PEER_TLS_DIR
   int64_t function_timeout_ms = 0;  // HEADRACE_FUNCTION_TIMEOUT
   bool serve_errors = false;        // HEADRACE_SERVE_ERRORS: stay up and answer with the error at the first attempt
 };

@@ -59,7 +59,7 @@ class Engine {
   std::vector<ReplicaCounters> counters_;
   Agreement* const agreement_;
   std::map<uint64_t, uint64_t> ends_;  // epochs that ended together, and their steps: for a client that goes back
-  const bool on_demand_;  // nothing is prefetched: a step is asked of the feed when a trainer asks for it
+  const bool on_demand_;               // nothing is prefetched: a step is asked of the feed when a trainer asks for it
   std::atomic<uint64_t> epoch_{0};
   ring::Position position_;  // of the next step
 

@@ -70,6 +70,8 @@ class Pipeline::Epoch : public FeedEpoch {
   Epoch(Pipeline& pipeline, Pass pass)
       : pipeline_(pipeline), deal_(pipeline.plan_, pipeline.topology_, pipeline.Iterate(pass)) {}
 
+  Status PassOverSteps(int64_t steps) { return deal_.PassOverSteps(steps); }
+
   Result<bool> Next(Delivery* delivery) override {
     ASSIGN_OR_RETURN(const bool more, deal_.Next(&dealt_));
     if (!more) return false;
@@ -126,13 +128,9 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
 }
 
 Result<std::unique_ptr<FeedEpoch>> Pipeline::Start(const ring::Position& start) {
-  std::unique_ptr<FeedEpoch> epoch = std::make_unique<Epoch>(*this, Pass{start.epoch, start.seed});
-  FeedEpoch::Delivery passed;
-  for (int64_t left = static_cast<int64_t>(start.step) * topology_.replicas_per_worker; left > 0; --left) {
-    ASSIGN_OR_RETURN(const bool more, epoch->Next(&passed));
-    if (!more) break;
-  }
-  return epoch;
+  auto epoch = std::make_unique<Epoch>(*this, Pass{start.epoch, start.seed});
+  RETURN_IF_ERROR(epoch->PassOverSteps(static_cast<int64_t>(start.step)));
+  return std::unique_ptr<FeedEpoch>(std::move(epoch));
 }
 
 uint64_t SeedOf(const std::string& text) {

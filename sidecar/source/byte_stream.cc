@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -30,6 +31,10 @@ class PlainFile : public ByteStream {
       }
       if (errno != EINTR) return ErrnoStatus(errno, path_ + ": reading at byte " + std::to_string(offset_));
     }
+  }
+  Status PassOver(uint64_t n) override {
+    offset_ += n;
+    return {};
   }
   std::optional<uint64_t> size() const override { return size_; }
 
@@ -97,6 +102,16 @@ class GzipFile : public ByteStream {
 };
 
 }  // namespace
+
+Status ByteStream::PassOver(uint64_t n) {
+  std::vector<uint8_t> dropped(std::min<uint64_t>(n, 256 << 10));
+  while (n > 0) {
+    ASSIGN_OR_RETURN(const size_t read, Read(dropped.data(), std::min<uint64_t>(n, dropped.size())));
+    if (read == 0) break;
+    n -= read;
+  }
+  return {};
+}
 
 Result<std::unique_ptr<ByteStream>> OpenByteStream(const std::string& path, Compression compression,
                                                    std::atomic<uint64_t>* bytes_read) {

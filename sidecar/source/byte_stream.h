@@ -17,6 +17,9 @@ class ByteStream {
   virtual ~ByteStream() = default;
   // Reads up to n bytes into out; 0 is the end of the file. Errors name the file and the offset.
   virtual Result<size_t> Read(uint8_t* out, size_t n) = 0;
+  // Passes over the next n bytes, without reading them where the file is not compressed. REQUIRES: they are there, by
+  // size(), or may not be: then what Read returns next is 0.
+  virtual Status PassOver(uint64_t n);
   // Bytes of the whole (decompressed) file, where that is known without reading it.
   virtual std::optional<uint64_t> size() const = 0;
 };

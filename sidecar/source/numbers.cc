@@ -25,6 +25,13 @@ class NumbersDataset : public Dataset<Record> {
       return read;
     }
 
+    Result<uint64_t> PassOver(uint64_t n) override {
+      const uint64_t passed = left_ < 0 ? n : std::min(n, static_cast<uint64_t>(left_));
+      next_ += passed * static_cast<uint64_t>(step_);
+      if (left_ >= 0) left_ -= static_cast<int64_t>(passed);
+      return passed;
+    }
+
    private:
     int64_t left_;
     uint64_t next_;

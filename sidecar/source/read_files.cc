@@ -22,6 +22,12 @@ class AllFiles : public Dataset<File> {
       return read;
     }
 
+    Result<uint64_t> PassOver(uint64_t n) override {
+      const uint64_t passed = std::min<uint64_t>(n, count_ - next_);
+      next_ += passed;
+      return passed;
+    }
+
    private:
     const size_t count_;
     size_t next_ = 0;
@@ -48,6 +54,26 @@ class ReadFilesDataset : public Dataset<Record> {
         : read_(read), files_(std::move(files)), slots_(read.interleave_.cycle_length) {}
 
     Result<size_t> Read(std::span<Record> out) override {
+      return Visit(out.size(), [&](Stream<Record>& slot, uint64_t most) -> Result<uint64_t> {
+        ASSIGN_OR_RETURN(const size_t read, slot.Read(out.first(most)));
+        return read;
+      });
+    }
+    Result<uint64_t> PassOver(uint64_t n) override {
+      uint64_t passed = 0;
+      while (passed < n) {
+        ASSIGN_OR_RETURN(const uint64_t more,
+                         Visit(n - passed, [](Stream<Record>& slot, uint64_t most) { return slot.PassOver(most); }));
+        if (more == 0) break;
+        passed += more;
+      }
+      return passed;
+    }
+
+   private:
+    // Takes up to `wanted` records of one slot by `take`, and returns how many; 0 is the end.
+    template <typename Take>
+    Result<uint64_t> Visit(uint64_t wanted, Take take) {
       size_t passed_over = 0;
       while (passed_over < slots_.size()) {
         auto& slot = slots_[current_];
@@ -65,7 +91,7 @@ class ReadFilesDataset : public Dataset<Record> {
           continue;
         }
         passed_over = 0;
-        ASSIGN_OR_RETURN(const size_t read, slot->Read(out.first(std::min<size_t>(out.size(), left_in_block_))));
+        ASSIGN_OR_RETURN(const uint64_t read, take(*slot, std::min<uint64_t>(wanted, left_in_block_)));
         if (read == 0) {
           slot.reset();
           Advance();
@@ -75,10 +101,9 @@ class ReadFilesDataset : public Dataset<Record> {
         if (left_in_block_ == 0) Advance();
         return read;
       }
-      return size_t{0};
+      return uint64_t{0};
     }
 
-   private:
     void Advance() {
       current_ = (current_ + 1) % slots_.size();
       left_in_block_ = read_.interleave_.block_length;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "sidecar/source/crc32c.h"
 
@@ -41,22 +42,11 @@ class TFRecordStream : public Stream<Record> {
     while (read < out.size()) {
       // What lies in the chunk already is handed out first, so that a block costs one read of the file at most.
       if (read > 0 && end_ - begin_ < kHeaderBytes) break;
-      ASSIGN_OR_RETURN(const bool header, Need(kHeaderBytes));
-      if (!header) {
-        if (end_ == begin_) break;
-        return Truncated(kHeaderBytes);
-      }
-      const uint8_t* const at = chunk_->data() + begin_;
-      const auto length = Load<uint64_t>(at);
-      if (Load<uint32_t>(at + 8) != Mask(Crc32c(at, 8))) {
-        return Damaged("the checksum of the record's length does not match");
-      }
-      if (length > kMaxRecordBytes) {
-        return Damaged("a record of " + std::to_string(length) + " bytes is larger than 1 GiB");
-      }
+      ASSIGN_OR_RETURN(const std::optional<uint64_t> length_here, Length());
+      if (!length_here) break;
+      const uint64_t length = *length_here;
       const size_t whole = kHeaderBytes + static_cast<size_t>(length) + kFooterBytes;
       if (read > 0 && end_ - begin_ < whole) break;
-      if (bytes_->size() && *bytes_->size() - offset_ < whole) return Truncated(whole);
       ASSIGN_OR_RETURN(const bool complete, Need(whole));
       if (!complete) return Truncated(whole);
       const uint8_t* const data = chunk_->data() + begin_ + kHeaderBytes;
@@ -75,7 +65,46 @@ class TFRecordStream : public Stream<Record> {
     return read;
   }
 
+  // From length to length: the records themselves are neither read, where they are large, nor checked.
+  Result<uint64_t> PassOver(uint64_t n) override {
+    uint64_t passed = 0;
+    while (passed < n) {
+      ASSIGN_OR_RETURN(const std::optional<uint64_t> length, Length());
+      if (!length) break;
+      const size_t whole = kHeaderBytes + static_cast<size_t>(*length) + kFooterBytes;
+      const size_t here = std::min(whole, end_ - begin_);
+      begin_ += here;
+      offset_ += whole;
+      if (here < whole) {
+        RETURN_IF_ERROR(bytes_->PassOver(whole - here));
+        begin_ = end_ = 0;
+      }
+      ++passed;
+    }
+    return passed;
+  }
+
  private:
+  // The length of the next record, all of which is in the file where the file's size is known; nothing at the end.
+  Result<std::optional<uint64_t>> Length() {
+    ASSIGN_OR_RETURN(const bool header, Need(kHeaderBytes));
+    if (!header) {
+      if (end_ == begin_) return std::optional<uint64_t>();
+      return Truncated(kHeaderBytes);
+    }
+    const uint8_t* const at = chunk_->data() + begin_;
+    const auto length = Load<uint64_t>(at);
+    if (Load<uint32_t>(at + 8) != Mask(Crc32c(at, 8))) {
+      return Damaged("the checksum of the record's length does not match");
+    }
+    if (length > kMaxRecordBytes) {
+      return Damaged("a record of " + std::to_string(length) + " bytes is larger than 1 GiB");
+    }
+    const size_t whole = kHeaderBytes + static_cast<size_t>(length) + kFooterBytes;
+    if (bytes_->size() && *bytes_->size() - offset_ < whole) return Truncated(whole);
+    return std::optional<uint64_t>(length);
+  }
+
   // Makes [begin_, begin_ + bytes) of the chunk valid. false: the file ends before.
   Result<bool> Need(size_t bytes) {
     if (end_ - begin_ >= bytes) return true;

@@ -40,6 +40,14 @@ class BatchDataset::BatchStream : public Stream<Batch> {
     return size_t{1};
   }
 
+  Result<uint64_t> PassOver(uint64_t n) override {
+    if (ended_ || n == 0) return uint64_t{0};
+    const uint64_t size = batch_.size_;
+    ASSIGN_OR_RETURN(const uint64_t records, input_->PassOver(n * size));
+    ended_ = records < n * size;
+    return records / size + (records % size != 0 && !batch_.drop_remainder_ ? 1 : 0);
+  }
+
  private:
   const BatchDataset& batch_;
   std::unique_ptr<Stream<Record>> input_;
@@ -74,20 +82,23 @@ class BatchOfBatchesDataset::OuterStream : public Stream<Batch> {
     Batch& batch = out[0];
     batch.records.clear();
     batch.rows = 0;
+    int64_t other_records = 0;  // of an inner batch that does not fit the others, if there is one
     while (batch.rows < outer_.size_) {
       ASSIGN_OR_RETURN(const bool more, ReadOne(*input_, inner_));
       if (!more) break;
-      if (batch.rows > 0 && batch.row_records != inner_.rows) {
-        return InvalidArgument(outer_.field_ + ": cannot join batches of " + std::to_string(batch.row_records) +
-                               " and of " + std::to_string(inner_.rows) +
-                               " records; give the batch before it dropRemainder: true");
-      }
-      batch.row_records = inner_.rows;
+      if (batch.rows > 0 && batch.row_records != inner_.rows) other_records = inner_.rows;
+      if (batch.rows == 0) batch.row_records = inner_.rows;
       batch.records.insert(batch.records.end(), std::make_move_iterator(inner_.records.begin()),
                            std::make_move_iterator(inner_.records.end()));
       ++batch.rows;
     }
     if (batch.rows == 0 || (batch.rows < outer_.size_ && outer_.drop_remainder_)) return size_t{0};
+    // A remainder that is dropped may hold what it likes.
+    if (other_records != 0) {
+      return InvalidArgument(outer_.field_ + ": cannot join batches of " + std::to_string(batch.row_records) +
+                             " and of " + std::to_string(other_records) +
+                             " records; give the batch before it dropRemainder: true");
+    }
     return size_t{1};
   }
 

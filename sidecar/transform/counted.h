@@ -28,18 +28,24 @@ class CountedDataset : public Dataset<T> {
 template <typename T>
 class CountedStream : public Stream<T> {
  public:
-  CountedStream(std::unique_ptr<Stream<T>> input, int64_t count) : input_(std::move(input)), left_(count) {}
+  CountedStream(std::unique_ptr<Stream<T>> stream, int64_t count) : input(std::move(stream)), left(count) {}
 
  protected:
-  // Reads as many as are left at most. `left_` must not be negative.
+  // Reads as many as are left at most. `left` must not be negative.
   Result<size_t> ReadLeft(std::span<T> out) {
-    ASSIGN_OR_RETURN(const size_t read, input_->Read(out.first(std::min<uint64_t>(out.size(), left_))));
-    left_ -= static_cast<int64_t>(read);
+    ASSIGN_OR_RETURN(const size_t read, input->Read(out.first(std::min<uint64_t>(out.size(), left))));
+    left -= static_cast<int64_t>(read);
     return read;
   }
 
-  std::unique_ptr<Stream<T>> input_;
-  int64_t left_;
+  Result<uint64_t> PassOverLeft(uint64_t n) {
+    ASSIGN_OR_RETURN(const uint64_t passed, input->PassOver(std::min<uint64_t>(n, left)));
+    left -= static_cast<int64_t>(passed);
+    return passed;
+  }
+
+  std::unique_ptr<Stream<T>> input;
+  int64_t left;
 };
 
 template <typename T>
@@ -47,9 +53,13 @@ class TakeStream : public CountedStream<T> {
  public:
   using CountedStream<T>::CountedStream;
   Result<size_t> Read(std::span<T> out) override {
-    if (this->left_ < 0) return this->input_->Read(out);
-    if (this->left_ == 0) return size_t{0};
+    if (this->left < 0) return this->input->Read(out);
+    if (this->left == 0) return size_t{0};
     return this->ReadLeft(out);
+  }
+  Result<uint64_t> PassOver(uint64_t n) override {
+    if (this->left < 0) return this->input->PassOver(n);
+    return this->PassOverLeft(n);
   }
 };
 
@@ -58,12 +68,21 @@ class SkipStream : public CountedStream<T> {
  public:
   using CountedStream<T>::CountedStream;
   Result<size_t> Read(std::span<T> out) override {
-    if (this->left_ < 0) return size_t{0};
-    while (this->left_ > 0) {
-      ASSIGN_OR_RETURN(const size_t read, this->ReadLeft(out));
-      if (read == 0) return size_t{0};
-    }
-    return this->input_->Read(out);
+    if (this->left < 0) return size_t{0};
+    ASSIGN_OR_RETURN(const bool more, PassOverAll());
+    return more ? this->input->Read(out) : size_t{0};
+  }
+  Result<uint64_t> PassOver(uint64_t n) override {
+    if (this->left < 0) return uint64_t{0};
+    ASSIGN_OR_RETURN(const bool more, PassOverAll());
+    return more ? this->input->PassOver(n) : uint64_t{0};
+  }
+
+ private:
+  // Those to be skipped. false: the input ends before.
+  Result<bool> PassOverAll() {
+    if (this->left > 0) RETURN_IF_ERROR(this->PassOverLeft(static_cast<uint64_t>(this->left)));
+    return this->left == 0;
   }
 };
 
@@ -110,6 +129,25 @@ class ShardDataset : public Dataset<T> {
         if (kept > 0) break;
       }
       return kept;
+    }
+
+    Result<uint64_t> PassOver(uint64_t n) override {
+      if (!checked_) RETURN_IF_ERROR(ReadAhead());
+      uint64_t kept = 0;
+      while (kept < n && !ahead_.empty()) {  // as Read takes them
+        T element;
+        ASSIGN_OR_RETURN(const size_t read, Read(std::span<T>(&element, 1)));
+        if (read == 0) return kept;
+        kept += read;
+      }
+      if (kept == n) return kept;
+      // Up to our next element and it, then num_shards for each further one.
+      const auto shards = static_cast<uint64_t>(shard_.num_shards_);
+      const uint64_t first =
+          (static_cast<uint64_t>(shard_.index_) + shards - static_cast<uint64_t>(position_) % shards) % shards + 1;
+      ASSIGN_OR_RETURN(const uint64_t passed, input_->PassOver(first + (n - kept - 1) * shards));
+      position_ += static_cast<int64_t>(passed);
+      return kept + (passed < first ? 0 : (passed - first) / shards + 1);
     }
 
    private:

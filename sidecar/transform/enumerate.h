@@ -23,6 +23,12 @@ class EnumerateDataset : public Dataset<Record> {
       return read;
     }
 
+    Result<uint64_t> PassOver(uint64_t n) override {
+      ASSIGN_OR_RETURN(const uint64_t passed, input_->PassOver(n));
+      next_ += static_cast<int64_t>(passed);
+      return passed;
+    }
+
    private:
     std::unique_ptr<Stream<Record>> input_;
     int64_t next_;

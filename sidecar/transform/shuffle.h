@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -19,17 +20,17 @@ class ShuffleDataset : public Dataset<T> {
   ShuffleDataset(DatasetPtr<T> input, const Shuffle& shuffle, uint64_t position)
       : input_(std::move(input)), shuffle_(shuffle), position_(position) {}
 
-  std::unique_ptr<Stream<T>> Iterate(Pass pass) const override {
-    const uint64_t seed = shuffle_.seed ? static_cast<uint64_t>(*shuffle_.seed) : Mix(pass.run_seed, position_);
-    return std::make_unique<ShuffleStream>(input_->Iterate(pass), static_cast<size_t>(shuffle_.buffer_size),
-                                           Mix(seed, shuffle_.reshuffle_each_iteration ? pass.key : 0));
-  }
+  std::unique_ptr<Stream<T>> Iterate(Pass pass) const override { return std::make_unique<ShuffleStream>(*this, pass); }
 
  private:
   class ShuffleStream : public Stream<T> {
    public:
-    ShuffleStream(std::unique_ptr<Stream<T>> input, size_t buffer_size, uint64_t key)
-        : input_(std::move(input)), buffer_size_(buffer_size), random_(key) {}
+    ShuffleStream(const ShuffleDataset& shuffle, Pass pass)
+        : shuffle_(shuffle),
+          pass_(pass),
+          input_(shuffle.input_->Iterate(pass)),
+          buffer_size_(static_cast<size_t>(shuffle.shuffle_.buffer_size)),
+          random_(Key(shuffle, pass)) {}
 
     Result<size_t> Read(std::span<T> out) override {
       RETURN_IF_ERROR(Fill());
@@ -51,8 +52,72 @@ class ShuffleDataset : public Dataset<T> {
       return written;
     }
 
+    // The same draws over the numbers of the input's elements; only those that are in the buffer in the end are read.
+    Result<uint64_t> PassOver(uint64_t n) override {
+      if (started_) return Stream<T>::PassOver(n);
+      uint64_t length = ~uint64_t{0};
+      while (true) {
+        const uint64_t passed = Draw(n, length);
+        ASSIGN_OR_RETURN(const uint64_t found, ReadBuffer());
+        if (found >= drawn_until_) return passed;
+        // The input is shorter than the draws took it to be: draw again, now knowing its length.
+        length = found;
+        input_ = shuffle_.input_->Iterate(pass_);
+        random_ = Random(Key(shuffle_, pass_));
+      }
+    }
+
    private:
+    static uint64_t Key(const ShuffleDataset& shuffle, Pass pass) {
+      const Shuffle& options = shuffle.shuffle_;
+      const uint64_t seed = options.seed ? static_cast<uint64_t>(*options.seed) : Mix(pass.run_seed, shuffle.position_);
+      return Mix(seed, options.reshuffle_each_iteration ? pass.key : 0);
+    }
+
+    // Read's draws, n of them, from an input of `length` elements: fills buffered_ and drawn_until_. Returns how many
+    // there were.
+    uint64_t Draw(uint64_t n, uint64_t length) {
+      buffered_.resize(std::min<uint64_t>(buffer_size_, length));
+      std::iota(buffered_.begin(), buffered_.end(), uint64_t{0});
+      drawn_until_ = buffered_.size();
+      uint64_t passed = 0;
+      for (; passed < n && !buffered_.empty(); ++passed) {
+        uint64_t& chosen = buffered_[random_.Below(buffered_.size())];
+        if (drawn_until_ < length) {
+          chosen = drawn_until_++;
+        } else {
+          chosen = buffered_.back();
+          buffered_.pop_back();
+        }
+      }
+      ended_ = drawn_until_ == length;
+      return passed;
+    }
+
+    // Reads the elements whose numbers are in buffered_ into buffer_. Returns how many elements the input has, or
+    // drawn_until_ if it has as many at least.
+    Result<uint64_t> ReadBuffer() {
+      std::vector<size_t> in_order(buffered_.size());
+      std::iota(in_order.begin(), in_order.end(), size_t{0});
+      std::sort(in_order.begin(), in_order.end(), [&](size_t a, size_t b) { return buffered_[a] < buffered_[b]; });
+      buffer_.resize(buffered_.size());
+      uint64_t at = 0;
+      for (const size_t i : in_order) {
+        const uint64_t between = buffered_[i] - at;
+        ASSIGN_OR_RETURN(const uint64_t passed, input_->PassOver(between));
+        at += passed;
+        if (passed < between) return at;
+        ASSIGN_OR_RETURN(const bool more, ReadOne(*input_, buffer_[i]));
+        if (!more) return at;
+        ++at;
+      }
+      ASSIGN_OR_RETURN(const uint64_t passed, input_->PassOver(drawn_until_ - at));
+      started_ = true;
+      return at + passed;
+    }
+
     Status Fill() {
+      started_ = true;
       while (!ended_ && buffer_.size() < buffer_size_) {
         const size_t filled = buffer_.size();
         buffer_.resize(std::min(buffer_size_, filled + 256));
@@ -63,11 +128,16 @@ class ShuffleDataset : public Dataset<T> {
       return {};
     }
 
+    const ShuffleDataset& shuffle_;
+    const Pass pass_;
     std::unique_ptr<Stream<T>> input_;
     const size_t buffer_size_;
     Random random_;
     std::vector<T> buffer_;
     bool ended_ = false;
+    bool started_ = false;            // something was read or passed over
+    std::vector<uint64_t> buffered_;  // PassOver's: the number, in the input, of each element of the buffer
+    uint64_t drawn_until_ = 0;        // ... and how many elements of the input the draws took
   };
 
   DatasetPtr<T> input_;

@@ -42,6 +42,8 @@ TEST(InjectionTest, TheExamplesJobGetsItsLoader) {
   EXPECT_EQ(pod["initContainers"][0]["image"], "loader:1");
   EXPECT_EQ(pod["initContainers"][0]["restartPolicy"], "Always");
   EXPECT_EQ(pod["subdomain"], "digits-headrace");
+  const json coordinator = {{"name", "HEADRACE_COORDINATOR"}, {"value", "digits-0.digits-headrace:9465"}};
+  EXPECT_THAT(pod["initContainers"][0]["env"], ::testing::Contains(coordinator));
   // What was there stays.
   EXPECT_EQ(job["spec"]["completions"], 2);
   EXPECT_EQ(pod["containers"][0]["image"],

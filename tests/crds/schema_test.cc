@@ -42,7 +42,8 @@ void SchemaFields(const json& schema, const std::string& path, std::set<std::str
     fields.insert(path + "." + name);
     // The volume and the function's container are the pod's affair: the parser passes them by.
     const std::string full = path + "." + name;
-    if (full != "spec.source.files.volume" && full != "spec.source.function.container") SchemaFields(property, path + "." + name, fields);
+    if (full != "spec.source.files.volume" && full != "spec.source.function.container")
+      SchemaFields(property, path + "." + name, fields);
   }
 }
 

@@ -105,8 +105,11 @@ class Chart(unittest.TestCase):
         for role in (o for o in render() if o["kind"] in ("ClusterRole", "Role")):
             for rule in role["rules"]:
                 self.assertNotIn("*", rule["verbs"] + rule["resources"] + rule["apiGroups"])
-                if role["kind"] == "ClusterRole":
-                    self.assertNotIn("secrets", rule["resources"])
+                if "secrets" in rule["resources"]:  # by name, never a list of them
+                    self.assertLessEqual(set(rule["verbs"]), {"get", "create", "update", "patch"})
+                    self.assertEqual(rule["resources"], ["secrets"])
+                if role["kind"] == "ClusterRole" and "secrets" in rule["resources"]:
+                    self.assertEqual(set(rule["verbs"]), {"get", "create", "update"})
                 if "pods" in rule["resources"]:
                     self.assertEqual(set(rule["verbs"]), {"get", "list", "watch"})
 

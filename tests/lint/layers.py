@@ -26,7 +26,7 @@ ALLOWED = {
                        "sidecar/source", "sidecar/transform"],
     "sidecar": [BASE, SPEC, NET, RING, "sidecar/collective", "sidecar/device", "sidecar/loader"],
     "operator/kube": [BASE, NET],
-    "operator/reconcile": [BASE, SPEC, "operator/kube"],
+    "operator/reconcile": [BASE, SPEC, NET, "operator/kube"],
     "operator/admission": [BASE, SPEC, NET, "operator/kube"],
     "operator": [BASE, SPEC, NET, "operator/kube", "operator/reconcile", "operator/admission"],
     # Runs the loader as a process, and reads it through the client's C interface, as users do.

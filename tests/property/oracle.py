@@ -4,6 +4,7 @@
 
     oracle.py CASES.jsonl OUT.jsonl
 """
+import faulthandler
 import json
 import os
 import sys
@@ -19,6 +20,7 @@ import datasets
 import host_iterator
 
 MOST_REPLICAS = 5
+MOST_SECONDS = 300  # for one case
 MOST_STEPS = 1000  # no case is longer: a case that forgot max_steps must not run for ever
 FALL_BACK = ("AUTO sharding policy will apply DATA sharding policy as it failed to apply FILE sharding policy because "
              "of the following reason: ")
@@ -243,8 +245,10 @@ def main():
     host_iterator.install()
     cpus = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(cpus[0], [tf.config.LogicalDeviceConfiguration()] * MOST_REPLICAS)
+    trace = os.fdopen(os.dup(2), "w")  # descriptor 2 itself leads elsewhere while a case runs
     with open(source, encoding="utf-8") as cases, open(target, "w", encoding="utf-8") as out:
         for line in cases:
+            faulthandler.dump_traceback_later(MOST_SECONDS, exit=True, file=trace)
             out.write(json.dumps(answer(json.loads(line)), separators=(",", ":")) + "\n")
             out.flush()
 

@@ -47,19 +47,31 @@ def read_lines(path):
 def answers(cases, jobs):
     """{name: the case as TensorFlow answers it}, from `jobs` processes."""
     python, running, found = tensorflow_python(), [], {}
+    for old in OUT.glob("told-*"):
+        old.unlink()
     for job in range(jobs):
         asked, told, log = (OUT / f"{kind}-{job}" for kind in ("asked", "told", "log"))
         write_lines(asked, cases[job::jobs])
         process = subprocess.Popen(["nice", python, HERE / "oracle.py", asked, told], stderr=log.open("w"))
         running.append((process, asked, told, log))
     for process, asked, told, log in running:
-        status = process.wait()
+        status = wait(process, [told for _, _, told, _ in running], len(cases))
         done = read_lines(told)
         found.update((case["name"], case) for case in done)
         if status:
             stopped = read_lines(asked)[len(done)]
             sys.exit(f"{log.read_text()[-4000:]}\nTensorFlow stopped with status {status} at {json.dumps(stopped)}")
     return found
+
+
+def wait(process, told, total):
+    """The exit status; tells of the progress meanwhile."""
+    while True:
+        try:
+            return process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            done = sum(path.read_bytes().count(b"\n") for path in told if path.exists())
+            print(f"oracle: {done} of {total} cases", file=sys.stderr, flush=True)
 
 
 def same(expected, got):

@@ -37,20 +37,20 @@ struct Function {
   }
 };
 
-// "ValueError: the text (dataset.py:12)": the innermost line that is the user's and not of this package.
+// "ValueError: the text (dataset.py:12)".
 headrace_status Raised(nb::python_error& error) {
   std::string text =
       nb::cast<std::string>(error.type().attr("__name__")) + ": " + nb::cast<std::string>(nb::str(error.value()));
-  nb::object innermost;
+  // The innermost line that is the user's own.
+  std::string where;
   for (nb::object at = error.traceback(); at.is_valid() && !at.is_none(); at = at.attr("tb_next")) {
-    const nb::object module = at.attr("tb_frame").attr("f_globals").attr("get")("__name__", "");
-    if (!nb::cast<std::string>(nb::str(module)).starts_with("headrace.")) innermost = at;
+    const auto module = at.attr("tb_frame").attr("f_globals").attr("get")("__name__", "");
+    if (nb::cast<std::string>(nb::str(module)).starts_with("headrace.")) continue;
+    const auto file = nb::cast<std::string>(at.attr("tb_frame").attr("f_code").attr("co_filename"));
+    where =
+        " (" + file.substr(file.rfind('/') + 1) + ":" + std::to_string(nb::cast<int64_t>(at.attr("tb_lineno"))) + ")";
   }
-  if (innermost.is_valid()) {
-    const auto file = nb::cast<std::string>(innermost.attr("tb_frame").attr("f_code").attr("co_filename"));
-    text += " (" + file.substr(file.rfind('/') + 1) + ":" +
-            std::to_string(nb::cast<int64_t>(innermost.attr("tb_lineno"))) + ")";
-  }
+  text += where;
   const bool interrupted = error.matches(PyExc_KeyboardInterrupt) || error.matches(PyExc_SystemExit);
   if (!interrupted) {  // the program's own log gets the whole traceback
     error.restore();

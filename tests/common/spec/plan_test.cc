@@ -78,8 +78,15 @@ TEST(Plan, CardinalityFollowsTfData) {
   EXPECT_EQ(cardinality(R"({"stop": 3})", R"([{"repeat": {}}, {"take": {"count": 7}}])"), 7);
   EXPECT_EQ(cardinality(R"({"stop": 5})", R"([{"skip": {"count": 2}}, {"repeat": {"count": 2}}])"), 6);
   EXPECT_EQ(cardinality(R"({"stop": 5})", R"([{"shard": {"numShards": 2, "index": 1}}])"), 2);
+  EXPECT_EQ(cardinality(R"({"stop": 5})", R"([{"skip": {"count": -1}}])"), 0);
+  EXPECT_EQ(cardinality(R"({})", R"([{"skip": {"count": -1}}])"), kInfiniteCardinality) << "as tf.data says";
   EXPECT_EQ(Cardinality(PlanOf(R"({"source": {"files": {"paths": ["a"]}}, "features": [{"name": "x"}]})").spec),
             kUnknownCardinality);
+  EXPECT_EQ(Cardinality(PlanOf(R"({"source": {"files": {"paths": ["a"]}}, "features": [{"name": "x"}],
+                                   "pipeline": [{"take": {"count": 0}}, {"repeat": {}}]})")
+                            .spec),
+            kInfiniteCardinality)
+      << "tf.data looks at no count but the input's";
 }
 
 TEST(Plan, ElementSpecKeepsAStaticBatchOnlyWhereEveryReplicaGetsIt) {

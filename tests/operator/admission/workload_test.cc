@@ -22,6 +22,25 @@ TEST(WorldOfTemplate, IndexedJob) {
   EXPECT_EQ(world->run_id_label, "batch.kubernetes.io/controller-uid");
 }
 
+TEST(WorldOfTemplate, WhereWorker0IsFound) {
+  json owner = {{"apiVersion", "batch/v1"},
+                {"kind", "Job"},
+                {"metadata", {{"name", "train"}}},
+                {"spec", {{"completions", 4}, {"completionMode", "Indexed"}}}};
+  EXPECT_EQ(WorldOfTemplate(owner, json::object())->first_host, "train-0");
+  EXPECT_EQ(WorldOfTemplate(owner, json::object())->subdomain, "");
+  owner["metadata"] = {{"generateName", "train-"}};
+  EXPECT_EQ(WorldOfTemplate(owner, json::object())->first_host, "") << "its name is not known yet";
+  owner = {{"apiVersion", "apps/v1"},
+           {"kind", "StatefulSet"},
+           {"metadata", {{"name", "train"}}},
+           {"spec", {{"replicas", 2}, {"serviceName", "mine"}}}};
+  EXPECT_EQ(WorldOfTemplate(owner, json::object())->first_host, "train-0");
+  EXPECT_EQ(WorldOfTemplate(owner, json::object())->subdomain, "mine");
+  const json pod_template = {{"metadata", {{"annotations", {{"headrace.dev/coordinator", "first:9465"}}}}}};
+  EXPECT_EQ(WorldOfTemplate(owner, pod_template)->coordinator, "first:9465");
+}
+
 TEST(WorldOfTemplate, JobWithoutIndex) {
   json job = {
       {"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", {{"name", "train"}}}, {"spec", {{"completions", 4}}}};

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "common/net/base64.h"
+#include "common/net/certificates.h"
 #include "common/spec/names.h"
 #include "common/spec/object_names.h"
 #include "common/spec/plan.h"
@@ -16,6 +20,7 @@
 namespace headrace::op {
 namespace {
 
+using namespace std::chrono_literals;
 using nlohmann::json;
 using testing::LoadYaml;
 using testing::Missing;
@@ -41,6 +46,29 @@ class RecordingClient : public kube::Client {
     removed.push_back(resource.kind + " " + name);
     return {};
   }
+  // Secrets: by name alone.
+  Result<json> Get(const kube::Resource& resource, const std::string& name_space, const std::string& name) override {
+    EXPECT_EQ(resource.kind, "Secret");
+    EXPECT_EQ(name_space + "/" + name, "ml/clicks-headrace-peers");
+    if (secret.is_null()) return NotFound("no such Secret");
+    return secret;
+  }
+  Result<json> Create(const kube::Resource& resource, const json& object) override {
+    EXPECT_TRUE(secret.is_null());
+    return Put(resource, object);
+  }
+  Result<json> Replace(const kube::Resource& resource, const json& object) override {
+    EXPECT_EQ(object["metadata"]["resourceVersion"], secret["metadata"]["resourceVersion"]);
+    return Put(resource, object);
+  }
+  Result<json> Put(const kube::Resource& resource, const json& object) {
+    EXPECT_EQ(resource.kind, "Secret");
+    secret = object;
+    secret["metadata"]["resourceVersion"] = std::to_string(++versions);
+    return secret;
+  }
+  json secret;
+  int versions = 0;
   Status fail_apply;
   std::vector<json> applied, statuses;
   std::vector<std::string> removed;
@@ -60,6 +88,7 @@ struct Cluster {
   kube::Store inputs, pods, config_maps, services;
   RecordingClient client;
   RecordingEvents events;
+  PeerKeys peer_keys{&client};
   std::chrono::system_clock::time_point now{};
 
   void Put(json object) {
@@ -71,7 +100,7 @@ struct Cluster {
     store.Put(std::make_shared<const json>(std::move(object)));
   }
   kube::Outcome Reconcile(const std::string& key) {
-    return Reconciler({&client, &inputs, &pods, &config_maps, &services, &events, [this] { return now; }})
+    return Reconciler({&client, &inputs, &pods, &config_maps, &services, &events, &peer_keys, [this] { return now; }})
         .Reconcile(key);
   }
 };
@@ -96,6 +125,37 @@ json PlanMap(const json& spec, const std::string& created) {
           {"data", {{names::kPlanFile, ToJson(plan).dump()}}}};
 }
 
+// What the loaders' Secret has been through: by default it was made a day ago, for the input that is there.
+void MakePeerKeys(Cluster& cluster, const json& given) {
+  const std::map<std::string, PeerKeysStep> steps = {{"Make", PeerKeysStep::kMake},
+                                                     {"AddAuthority", PeerKeysStep::kAddAuthority},
+                                                     {"RenewCertificate", PeerKeysStep::kRenewCertificate}};
+  const json day_old = json::array({{{"step", "Make"}}});
+  for (const json& past : given.value("peer_keys", day_old)) {
+    const auto at = past.contains("at") ? ParseTime(past["at"]) : cluster.now - std::chrono::hours(24);
+    const std::string uid = past.value("owner", given["input"]["metadata"]["uid"].get<std::string>());
+    const json metadata = {{"name", "clicks-headrace-peers"},
+                           {"namespace", "ml"},
+                           {"ownerReferences", {{{"kind", "DistributedInput"}, {"uid", uid}, {"controller", true}}}}};
+    const Status taken = PeerKeys(&cluster.client).Take(steps.at(past.at("step")), metadata, at);
+    EXPECT_TRUE(taken.ok()) << taken.ToString();
+  }
+}
+
+std::string SecretText(const json& secret, const char* key) {
+  return DecodeBase64(kube::StringAt(secret, {"data", key})).value_or("");
+}
+
+// What was done to the Secret, as the words of a case.
+std::string PeerKeysChange(const json& before, const json& now) {
+  if (before == now) return "nothing";
+  if (before.is_null()) return "made";
+  const bool certificate = SecretText(before, "tls.crt") != SecretText(now, "tls.crt");
+  const bool added = SecretText(now, "ca.crt").ends_with("\n" + SecretText(before, "ca.crt"));
+  if (SecretText(before, "ca.crt") == SecretText(now, "ca.crt")) return certificate ? "certificate renewed" : "other";
+  return added && !certificate ? "authority added" : !added && certificate ? "made" : "other";
+}
+
 class ReconcileCase : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ReconcileCase, Acts) {
@@ -116,6 +176,9 @@ TEST_P(ReconcileCase, Acts) {
   cluster.Put(input);
   for (const json& object : given.value("objects", json::array())) cluster.Put(object);
 
+  MakePeerKeys(cluster, given);
+  const json peer_keys = cluster.client.secret;
+
   const kube::Outcome outcome = cluster.Reconcile("ml/clicks");
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.ToString();
   const json& expect = given.at("expect");
@@ -130,8 +193,9 @@ TEST_P(ReconcileCase, Acts) {
     ASSERT_TRUE(outcome.requeue_after.has_value());
     EXPECT_EQ(outcome.requeue_after->count(), expect["look_again_ms"].get<int64_t>());
   } else {
-    EXPECT_FALSE(outcome.requeue_after.has_value());
+    EXPECT_GE(outcome.requeue_after.value_or(12h), 12h);  // to see whether keys are due
   }
+  EXPECT_EQ(PeerKeysChange(peer_keys, cluster.client.secret), expect.value("peer_keys", "nothing"));
   if (expect.at("status").is_null()) {
     EXPECT_TRUE(cluster.client.statuses.empty()) << cluster.client.statuses[0].dump(2);
   } else {
@@ -165,12 +229,14 @@ TEST_P(ReconcileCase, Acts) {
   cluster.client.statuses.clear();
   cluster.client.removed.clear();
   cluster.events.events.clear();
+  const json settled_keys = cluster.client.secret;
   if (expect.value("settles", true)) {
     ASSERT_TRUE(cluster.Reconcile("ml/clicks").status.ok());
     EXPECT_TRUE(cluster.client.applied.empty()) << json(cluster.client.applied).dump(2);
     EXPECT_TRUE(cluster.client.statuses.empty()) << json(cluster.client.statuses).dump(2);
     EXPECT_TRUE(cluster.client.removed.empty());
     EXPECT_TRUE(cluster.events.events.empty()) << json(cluster.events.events).dump(2);
+    EXPECT_EQ(cluster.client.secret, settled_keys);
   }
 }
 
@@ -219,6 +285,69 @@ TEST(Reconciler, ThePlanIsReadBackByTheLoader) {
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_EQ(kube::NameOf(map), "clicks-plan-" + plan->hash);
   EXPECT_EQ(plan->input, "ml/clicks");
+}
+
+// Whatever two loaders have of the Secret, as it was at this look or the last, they take each other's certificate.
+TEST(Reconciler, TwelveYearsOfRotationPartNoLoaders) {
+  Cluster cluster;
+  cluster.now = ParseTime("2026-01-01T00:00:00Z");
+  cluster.Put(Numbers());
+  ASSERT_TRUE(cluster.Reconcile("ml/clicks").status.ok());
+  const auto takes = [](const json& one, const json& other) {
+    const TlsKeyPair pair = {SecretText(other, "tls.crt"), SecretText(other, "tls.key")};
+    std::string bundle = SecretText(one, "ca.crt");
+    while (!bundle.empty()) {
+      if (Verifies(pair, bundle)) return true;
+      const size_t next = bundle.find("-----BEGIN", 1);
+      bundle = next == std::string::npos ? "" : bundle.substr(next);
+    }
+    return false;
+  };
+  std::set<std::string> authorities, certificates;
+  for (int look = 0; look < 12 * 365 / 10; ++look) {
+    const json before = cluster.client.secret;
+    cluster.now += std::chrono::hours(10 * 24);
+    ASSERT_TRUE(cluster.Reconcile("ml/clicks").status.ok());
+    const json& now = cluster.client.secret;
+    if (now == before) continue;
+    ASSERT_TRUE(takes(now, now) && takes(now, before) && takes(before, now)) << "look " << look;
+    ASSERT_GT(ReadCertificate(SecretText(before, "tls.crt"))->not_after, cluster.now + 24h);
+    ASSERT_GT(ReadCertificate(SecretText(before, "ca.crt"))->not_after, cluster.now + 365 * 24h);
+    authorities.insert(SecretText(now, "ca.crt"));
+    certificates.insert(SecretText(now, "tls.crt"));
+  }
+  EXPECT_EQ(authorities.size(), 4u) << "12 years in steps of two thirds of 5, and the first";
+  EXPECT_GT(certificates.size(), 12u * 365 / 90);
+}
+
+TEST(Reconciler, KeysThatCannotBeLookedAtKeepNothingElseFromBeingDone) {
+  class NoSecrets : public RecordingClient {
+    Result<json> Get(const kube::Resource&, const std::string&, const std::string&) override {
+      return Unavailable("secrets \"clicks-headrace-peers\" is forbidden");
+    }
+  } client;
+  Cluster cluster;
+  cluster.Put(Numbers());
+  PeerKeys peer_keys(&client);
+  const Reconciler reconciler(
+      {&client, &cluster.inputs, &cluster.pods, &cluster.config_maps, &cluster.services, &cluster.events, &peer_keys});
+  EXPECT_EQ(reconciler.Reconcile("ml/clicks").status.message(), "secrets \"clicks-headrace-peers\" is forbidden");
+  EXPECT_EQ(client.statuses.size(), 1u);
+}
+
+// Status, events and the objects of others never hold what a Secret holds.
+TEST(Reconciler, KeysStayInTheSecret) {
+  Cluster cluster;
+  cluster.Put(Numbers());
+  ASSERT_TRUE(cluster.Reconcile("ml/clicks").status.ok());
+  const json& data = cluster.client.secret.at("data");
+  ASSERT_EQ(data.size(), 4u);
+  std::string written = json(cluster.client.applied).dump() + json(cluster.client.statuses).dump();
+  for (const std::string& event : cluster.events.events) written += event;
+  EXPECT_EQ(written.find("PRIVATE KEY"), std::string::npos);
+  for (const auto& [key, value] : data.items()) {
+    EXPECT_EQ(written.find(value.get<std::string>().substr(0, 40)), std::string::npos) << key;
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "sidecar/transform/batch.h"
+#include "sidecar/transform/counted.h"
 #include "tests/sidecar/streams.h"
 
 namespace headrace::side {
@@ -33,6 +34,16 @@ TEST(Cut, PerBatchCutsEachBatchOnItsOwn) {
   const auto eight = MakeBatch(Numbers(8), 4, false);  // the guide: range(8).batch(4) over 3 replicas is 2, 2, 0
   EXPECT_THAT(Pieces(*CutPerBatch(eight->Iterate({}), 3)),
               ElementsAre(Rows{0, 1}, Rows{2, 3}, Rows{}, Rows{4, 5}, Rows{6, 7}, Rows{}));
+}
+
+// Every worker fails before a trainer waits (conformance README), also one whose first pieces take no rows.
+TEST(Cut, ContinuousFailsBeforeAPieceOfNoRows) {
+  const auto enough = MakeBatch(Numbers(2), 2, true);
+  Piece piece;
+  EXPECT_TRUE(CutContinuous(enough->Iterate({}), 2, 5, 2)->Next(&piece).ok());
+  EXPECT_EQ(piece.rows, 0);
+  const auto batches = MakeBatch(std::make_unique<ShardDataset<Record>>(Numbers(2), 5, 2, 5, "shard"), 2, true);
+  EXPECT_FALSE(CutContinuous(batches->Iterate({}), 2, 5, 2)->Next(&piece).ok());
 }
 
 TEST(Cut, ContinuousJoinsBatches) {

@@ -127,6 +127,8 @@ TEST(BatchOfBatches, JoinsEqualBatchesAndRefusesUnequal) {
   const auto unequal = MakeBatchOfBatches(MakeBatch(Numbers(5), 2, false), 3, false, "spec.pipeline[1].batch");
   std::vector<Batch> out(1);
   EXPECT_THAT(unequal->Iterate({})->Read(out).status().message(), HasSubstr("spec.pipeline[1].batch: cannot join"));
+  const auto dropped = MakeBatchOfBatches(MakeBatch(Numbers(5), 2, false), 4, true, "spec.pipeline[1].batch");
+  EXPECT_THAT(ReadAll(*dropped), IsEmpty()) << "as in tf.data, where a dropped remainder is never joined";
 }
 
 }  // namespace
