@@ -123,8 +123,9 @@ def serve(
     """Serves ``dataset_fn`` to the loader of this pod until the loader ends.
 
     ``dataset_fn(ctx)`` gets an InputContext and yields batches, or returns an iterable of them: arrays (or what numpy
-    makes arrays of) by name in a dict, or in a tuple, or one by itself, with the names that ``element_spec`` has. It is called for each epoch again if what it
-    returned was a generator. What it raises becomes the error that the trainers of every replica of this worker get.
+    makes arrays of) by name in a dict, or in a tuple, or one by itself, whose names are those that ``element_spec`` has.
+    It is called for each epoch again if what it returned was a generator. What it raises becomes the error that the
+    trainers of every replica of this worker get.
 
     ``element_spec`` declares the components' types, with None where a dimension can vary; without it they are those of
     the first batch, with any number of rows. Waits up to ``timeout`` seconds (default: $HEADRACE_LOADER_TIMEOUT, else
