@@ -12,30 +12,9 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/spec/dtype.h"
 
 namespace headrace {
-
-enum class DType {
-  kBool,
-  kInt8,
-  kUint8,
-  kInt16,
-  kUint16,
-  kInt32,
-  kUint32,
-  kInt64,
-  kUint64,
-  kFloat16,
-  kBfloat16,
-  kFloat32,
-  kFloat64
-};
-
-// numpy's and TensorFlow's names: "float32", "int64", ...
-std::string_view DTypeName(DType dtype);
-std::optional<DType> ParseDType(std::string_view name);
-// Bytes of one value.
-size_t DTypeSize(DType dtype);
 
 enum class FileFormat { kTFRecord };
 enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first bytes

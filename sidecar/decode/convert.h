@@ -36,7 +36,7 @@ inline uint16_t ToBfloat16(float value) {
 }
 
 // Calls fn(std::type_identity<T>) with the C++ type of an integer, bool (as uint8_t) or float32/64 dtype. float16 and
-// bfloat16 have none and are the caller's.
+// bfloat16 have none and are the caller's, as are strings.
 template <typename Fn>
 auto WithType(DType dtype, Fn&& fn) {
   switch (dtype) {
@@ -53,6 +53,7 @@ auto WithType(DType dtype, Fn&& fn) {
     case DType::kBfloat16:
     case DType::kFloat32: return fn(std::type_identity<float>());
     case DType::kFloat64: return fn(std::type_identity<double>());
+    case DType::kString: break;
   }
   return fn(std::type_identity<double>());
 }

@@ -1,0 +1,72 @@
+#include "common/spec/tensor_fields.h"
+
+#include <nlohmann/json.hpp>
+
+namespace headrace {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMaxDim = int64_t{1} << 31;
+constexpr int64_t kMaxRecordBytes = int64_t{1} << 30;
+
+}  // namespace
+
+DType ReadDType(ObjectReader& reader, DType otherwise) {
+  return reader.Enum<DType>("dtype",
+                            {{"bool", DType::kBool},
+                             {"int8", DType::kInt8},
+                             {"uint8", DType::kUint8},
+                             {"int16", DType::kInt16},
+                             {"uint16", DType::kUint16},
+                             {"int32", DType::kInt32},
+                             {"uint32", DType::kUint32},
+                             {"int64", DType::kInt64},
+                             {"uint64", DType::kUint64},
+                             {"float16", DType::kFloat16},
+                             {"bfloat16", DType::kBfloat16},
+                             {"float32", DType::kFloat32},
+                             {"float64", DType::kFloat64}},
+                            otherwise);
+}
+
+std::vector<int64_t> ReadShape(ObjectReader& reader, DType dtype) {
+  std::vector<int64_t> shape;
+  const json* dims = reader.Array("shape", 0, kMaxDims);
+  if (dims == nullptr) return shape;
+  int64_t bytes = static_cast<int64_t>(DTypeSize(dtype));
+  for (const json& dim : *dims) {
+    if (!dim.is_number_integer() || dim < 1 || dim > kMaxDim) {
+      reader.Error("shape", dims->dump() + ": each dimension must be a whole number from 1 to " +
+                                std::to_string(kMaxDim) + " (variable lengths are not offered yet)");
+      return {};
+    }
+    shape.push_back(dim.get<int64_t>());
+    if (bytes > kMaxRecordBytes / shape.back()) {
+      reader.Error("shape", dims->dump() + " is more than 1 GiB a record");
+      return {};
+    }
+    bytes *= shape.back();
+  }
+  return shape;
+}
+
+std::vector<double> ReadNumbers(ObjectReader& reader, std::string_view name, const json& list) {
+  std::vector<double> numbers;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].is_number()) {
+      reader.Error(std::string(name) + "[" + std::to_string(i) + "]", "must be a number, not " + list[i].dump());
+      return {};
+    }
+    numbers.push_back(list[i].get<double>());
+  }
+  return numbers;
+}
+
+int64_t NumValues(const std::vector<int64_t>& shape) {
+  int64_t values = 1;
+  for (const int64_t dim : shape) values *= dim;
+  return values;
+}
+
+}  // namespace headrace

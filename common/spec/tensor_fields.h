@@ -1,0 +1,26 @@
+// The fields by which a spec describes tensors: dtype, shape, values.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+#include <vector>
+
+#include "common/spec/object_reader.h"
+
+namespace headrace {
+
+inline constexpr size_t kMaxDims = 8;
+inline constexpr size_t kMaxInlineValues = 4096;
+
+// The field "dtype": a numeric type.
+DType ReadDType(ObjectReader& reader, DType otherwise);
+// The field "shape": [] if absent. Every dimension is at least 1, all values of one record fit into 1 GiB.
+std::vector<int64_t> ReadShape(ObjectReader& reader, DType dtype);
+// `list` is the value of the field `name`.
+std::vector<double> ReadNumbers(ObjectReader& reader, std::string_view name, const nlohmann::json& list);
+
+// The number of values of a shape whose dimensions are all known.
+int64_t NumValues(const std::vector<int64_t>& shape);
+
+}  // namespace headrace
