@@ -1,5 +1,6 @@
 find_package(ZLIB REQUIRED)
 headrace_test(sidecar/decode/example DEPS headrace::sidecar ZLIB::ZLIB)
+headrace_test(sidecar/decode/map DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/distribute/cut DEPS headrace::sidecar)
 headrace_test(sidecar/source/tfrecord DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/transform/transform DEPS headrace::sidecar)

@@ -17,8 +17,14 @@ std::vector<Feature> ParseFeatures(const json& list, const std::string& path, st
     ObjectReader reader(list[i], path + "[" + std::to_string(i) + "]", errors);
     Feature feature;
     feature.name = reader.RequiredString("name", 128);
-    feature.dtype = ReadDType(reader, DType::kFloat32);
+    feature.dtype = ReadDType(reader, DType::kFloat32, AlsoString::kYes);
     feature.shape = ReadShape(reader, feature.dtype);
+    if (feature.dtype == DType::kString && !feature.shape.empty()) {
+      reader.Error("shape", "must be [] for dtype string: one value a record");
+    }
+    if (feature.dtype == DType::kString && reader.Has("default")) {
+      reader.Error("default", "does not go with dtype string");
+    }
     if (const json* value = reader.Array("default", 1, kMaxInlineValues); value != nullptr && value->is_array()) {
       feature.default_value = ReadNumbers(reader, "default", *value);
       feature.has_default = true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/spec/components.h"
 #include "common/spec/features.h"
 #include "common/spec/object_reader.h"
 #include "common/spec/tensor_fields.h"
@@ -223,6 +224,7 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
   };
   if (files) check_pipeline(std::get<FilesSource>(spec.source).pipeline, "spec.source.files.pipeline");
   check_pipeline(spec.pipeline, "spec.pipeline");
+  if (errors->empty()) CheckComponents(spec, errors);
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first b
 struct Feature {
   std::string name;  // the key of the tf.train.Example and the name of the component
   DType dtype = DType::kFloat32;
-  std::vector<int64_t> shape;  // of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes
+  // Of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes, string one of one value.
+  std::vector<int64_t> shape;
   std::vector<double> default_value;  // empty: the feature is required. One value fills the whole shape
   bool has_default = false;
 };
@@ -64,7 +65,35 @@ struct Shard {
   int64_t index = 0;
 };
 
-using Transformation = std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard>;
+// The operations of map, on one component of each record. Before or after a batch they mean the same.
+struct CastOp {
+  DType dtype = DType::kFloat32;
+};
+// x * scale + offset, in the component's own float dtype.
+struct AffineOp {
+  std::optional<double> scale;
+  std::optional<double> offset;
+};
+struct OneHotOp {
+  int64_t depth = 1;
+  DType dtype = DType::kFloat32;
+};
+struct ReshapeOp {
+  std::vector<int64_t> shape;  // at most one -1: what is left
+};
+// tf.strings.to_number
+struct StringToNumberOp {
+  DType dtype = DType::kFloat32;
+};
+using MapOperation = std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp>;
+
+struct Map {
+  std::string feature;  // the component it acts on; "": the only one
+  std::string as;       // the component it adds, after the others; "": it replaces `feature`
+  MapOperation operation;
+};
+
+using Transformation = std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard, Map>;
 // The field of the CRD that holds it: "shuffle", "repeat", ...
 std::string_view TransformationName(const Transformation& transformation);
 

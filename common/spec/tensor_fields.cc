@@ -12,22 +12,12 @@ constexpr int64_t kMaxRecordBytes = int64_t{1} << 30;
 
 }  // namespace
 
-DType ReadDType(ObjectReader& reader, DType otherwise) {
-  return reader.Enum<DType>("dtype",
-                            {{"bool", DType::kBool},
-                             {"int8", DType::kInt8},
-                             {"uint8", DType::kUint8},
-                             {"int16", DType::kInt16},
-                             {"uint16", DType::kUint16},
-                             {"int32", DType::kInt32},
-                             {"uint32", DType::kUint32},
-                             {"int64", DType::kInt64},
-                             {"uint64", DType::kUint64},
-                             {"float16", DType::kFloat16},
-                             {"bfloat16", DType::kBfloat16},
-                             {"float32", DType::kFloat32},
-                             {"float64", DType::kFloat64}},
-                            otherwise);
+DType ReadDType(ObjectReader& reader, DType otherwise, AlsoString also_string, std::string_view name) {
+  std::vector<std::string_view> names;
+  const int last = static_cast<int>(also_string == AlsoString::kYes ? DType::kString : DType::kFloat64);
+  for (int dtype = 0; dtype <= last; ++dtype) names.push_back(DTypeName(static_cast<DType>(dtype)));
+  const std::optional<size_t> chosen = reader.Choice(name, names);
+  return chosen ? static_cast<DType>(*chosen) : otherwise;
 }
 
 std::vector<int64_t> ReadShape(ObjectReader& reader, DType dtype) {

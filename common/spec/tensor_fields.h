@@ -13,8 +13,10 @@ namespace headrace {
 inline constexpr size_t kMaxDims = 8;
 inline constexpr size_t kMaxInlineValues = 4096;
 
-// The field "dtype": a numeric type.
-DType ReadDType(ObjectReader& reader, DType otherwise);
+enum class AlsoString { kNo, kYes };
+// The field `name`: a numeric type, or string where that is offered.
+DType ReadDType(ObjectReader& reader, DType otherwise, AlsoString also_string = AlsoString::kNo,
+                std::string_view name = "dtype");
 // The field "shape": [] if absent. Every dimension is at least 1, all values of one record fit into 1 GiB.
 std::vector<int64_t> ReadShape(ObjectReader& reader, DType dtype);
 // `list` is the value of the field `name`.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/words.h"
+#include "common/spec/map.h"
 #include "common/spec/object_reader.h"
 
 namespace headrace {
@@ -106,6 +107,7 @@ constexpr std::array<Entry, std::variant_size_v<Transformation>> kTransformation
     {"enumerate", false, ParseEnumerate, EnumerateToJson},
     {"prefetch", false, ParsePrefetch, PrefetchToJson},
     {"shard", true, ParseShard, ShardToJson},
+    {"map", false, ParseMap, MapToJson},
 }};
 
 }  // namespace

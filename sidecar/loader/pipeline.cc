@@ -123,7 +123,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   } else {
     pipeline->batches_ = std::get<DatasetPtr<Batch>>(std::move(dataset));
   }
-  pipeline->decoder_ = MakeDecoder(made, pipeline->source_.files.paths);
+  pipeline->decoder_ = MakeDecoder(made.spec, made.spec.pipeline.size(), pipeline->source_.files.paths);
   return pipeline;
 }
 

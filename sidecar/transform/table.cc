@@ -54,6 +54,12 @@ DatasetPtr<T> Apply(const Prefetch&, const Site&, DatasetPtr<T> input) {
   return input;
 }
 
+// A map changes what records are decoded into, not which there are: decode/chain.cc has it.
+template <typename T>
+DatasetPtr<T> Apply(const Map&, const Site&, DatasetPtr<T> input) {
+  return input;
+}
+
 // Interleave is how files become records: source/read_files.cc has done it.
 DatasetPtr<Record> Apply(const Interleave&, const Site&, DatasetPtr<Record> input) { return input; }
 
