@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/words.h"
+#include "common/spec/expression.h"
 #include "common/spec/map.h"
 #include "common/spec/tensor_fields.h"
 
@@ -92,6 +93,8 @@ std::vector<TensorSpec> RecordComponents(const InputSpec& spec, size_t stages, s
       components.insert(components.begin(), {"index", DType::kInt64, {}});
     } else if (const auto* map = std::get_if<Map>(&transformation)) {
       status = ApplyMap(*map, components);
+    } else if (const auto* filter = std::get_if<Filter>(&transformation); filter != nullptr && errors != nullptr) {
+      status = Expression::Parse(filter->expression, components).status();
     }
     if (status.ok() || errors == nullptr) continue;
     errors->push_back({"spec.pipeline[" + std::to_string(i) + "]." + std::string(TransformationName(transformation)),

@@ -213,6 +213,9 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
         if (batches > 0) errors->push_back({item, "must come before batch: it numbers records"});
         if (++enumerates > 1) errors->push_back({item, "stands twice; one is offered"});
       }
+      if (std::holds_alternative<Filter>(pipeline[i]) && batches > 0) {
+        errors->push_back({item, "must come before batch: it keeps or drops records"});
+      }
       if (const auto* shard = std::get_if<Shard>(&pipeline[i]);
           shard != nullptr && shard->hint && policy != AutoShardPolicy::kHint) {
         errors->push_back({item,

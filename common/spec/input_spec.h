@@ -93,7 +93,13 @@ struct Map {
   MapOperation operation;
 };
 
-using Transformation = std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard, Map>;
+// Keeps the records for which the expression (common/spec/expression.h) is true. Before any batch.
+struct Filter {
+  std::string expression;
+};
+
+using Transformation =
+    std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard, Map, Filter>;
 // The field of the CRD that holds it: "shuffle", "repeat", ...
 std::string_view TransformationName(const Transformation& transformation);
 

@@ -89,6 +89,9 @@ json ShardToJson(const Transformation& t) {
   return {{"numShards", shard.num_shards}, {"index", shard.index}};
 }
 
+Transformation ParseFilter(ObjectReader& reader) { return Filter{reader.RequiredString("expression", 1024)}; }
+json FilterToJson(const Transformation& t) { return {{"expression", std::get<Filter>(t).expression}}; }
+
 struct Entry {
   std::string_view name;
   bool on_file_names;
@@ -108,6 +111,7 @@ constexpr std::array<Entry, std::variant_size_v<Transformation>> kTransformation
     {"prefetch", false, ParsePrefetch, PrefetchToJson},
     {"shard", true, ParseShard, ShardToJson},
     {"map", false, ParseMap, MapToJson},
+    {"filter", false, ParseFilter, FilterToJson},
 }};
 
 }  // namespace

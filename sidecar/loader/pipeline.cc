@@ -110,14 +110,13 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   const uint64_t run_seed = SeedOf(plan.hash + run_id);
   std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(plan), topology, run_seed));
   const Plan& made = pipeline->plan_;
-  const TransformContext transform{topology};
+  const TransformContext transform{topology, &made.spec, &pipeline->source_.files.paths};
   if (const auto* files = std::get_if<FilesSource>(&made.spec.source)) {
     ASSIGN_OR_RETURN(pipeline->source_.files, ListFiles(*files, data_dir));
     pipeline->source_.compression = files->compression;
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));
   }
-  AnyDataset dataset =
-      ApplyPipeline(made.spec.pipeline, "spec.pipeline", transform, MakeSource(made, transform, &pipeline->source_));
+  AnyDataset dataset = ApplyPipeline(transform, MakeSource(made, transform, &pipeline->source_));
   if (auto* records = std::get_if<DatasetPtr<Record>>(&dataset)) {
     pipeline->batches_ = MakeSingles(std::move(*records));
   } else {

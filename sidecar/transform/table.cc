@@ -4,6 +4,7 @@
 #include "sidecar/transform/batch.h"
 #include "sidecar/transform/counted.h"
 #include "sidecar/transform/enumerate.h"
+#include "sidecar/transform/filter.h"
 #include "sidecar/transform/repeat.h"
 #include "sidecar/transform/shuffle.h"
 
@@ -67,6 +68,11 @@ DatasetPtr<Record> Apply(const Enumerate& enumerate, const Site&, DatasetPtr<Rec
   return std::make_unique<EnumerateDataset>(std::move(input), enumerate.start);
 }
 
+// The site's position counts from 1: the stages before it are one fewer.
+DatasetPtr<Record> Apply(const Filter& filter, const Site& site, DatasetPtr<Record> input) {
+  return MakeFilter(std::move(input), filter, *site.context.spec, site.position - 1, *site.context.paths);
+}
+
 DatasetPtr<Batch> Apply(const headrace::Batch& batch, const Site&, DatasetPtr<Record> input) {
   return MakeBatch(std::move(input), batch.size, batch.drop_remainder);
 }
@@ -83,14 +89,14 @@ Site SiteOf(const std::vector<Transformation>& transformations, size_t i, const 
 
 }  // namespace
 
-AnyDataset ApplyPipeline(const std::vector<Transformation>& transformations, const std::string& path,
-                         const TransformContext& context, DatasetPtr<Record> input) {
+AnyDataset ApplyPipeline(const TransformContext& context, DatasetPtr<Record> input) {
+  const std::vector<Transformation>& transformations = context.spec->pipeline;
   AnyDataset dataset = std::move(input);
   for (size_t i = 0; i < transformations.size(); ++i) {
-    const Site site = SiteOf(transformations, i, path, context);
+    const Site site = SiteOf(transformations, i, "spec.pipeline", context);
     dataset = std::visit(
         [&](const auto& transformation, auto& on) -> AnyDataset {
-          // ParseInputSpec lets no enumerate or interleave stand after a batch.
+          // ParseInputSpec lets no enumerate, filter or interleave stand after a batch.
           if constexpr (requires { Apply(transformation, site, std::move(on)); }) {
             return Apply(transformation, site, std::move(on));
           } else {

@@ -28,7 +28,7 @@ constexpr char kEverything[] = R"({
   "features": [{"name": "x", "dtype": "int64", "shape": [1], "default": [1]}, {"name": "s", "dtype": "string"}],
   "pipeline": [{"interleave": {"cycleLength": 1, "blockLength": 1}}, {"shuffle": {"bufferSize": 1, "seed": 1,
                 "reshuffleEachIteration": false}}, {"repeat": {"count": 1}}, {"take": {"count": 1}},
-               {"skip": {"count": 1}}, {"enumerate": {"start": 1}}, {"batch": {"size": 1, "dropRemainder": true}},
+               {"skip": {"count": 1}}, {"enumerate": {"start": 1}}, {"filter": {"expression": "x[0] > 1"}}, {"batch": {"size": 1, "dropRemainder": true}},
                {"prefetch": {"bufferSize": 1}}, {"shard": {"numShards": 2, "index": 1}}, {"shard": {"by": "Hint"}},
                {"map": {"feature": "s", "stringToNumber": "int64"}}, {"map": {"feature": "x", "as": "y", "cast": "float32"}},
                {"map": {"feature": "y", "scale": 2, "offset": 1}}, {"map": {"feature": "x", "reshape": []}},

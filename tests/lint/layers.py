@@ -20,7 +20,7 @@ ALLOWED = {
     "sidecar/device": [BASE, SPEC],
     "sidecar/decode": [BASE, SPEC, "sidecar/core"],
     "sidecar/distribute": [BASE, SPEC, "sidecar/core"],
-    "sidecar/transform": [BASE, SPEC, "sidecar/core"],
+    "sidecar/transform": [BASE, SPEC, "sidecar/core", "sidecar/decode"],
     "sidecar/source": [BASE, SPEC, "sidecar/core", "sidecar/transform"],
     "sidecar/loader": [BASE, SPEC, RING, "sidecar/collective", "sidecar/core", "sidecar/decode", "sidecar/distribute",
                        "sidecar/source", "sidecar/transform"],

@@ -122,6 +122,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "at most one"},
         BadCase{"/pipeline/1", R"({"map": {"feature": "x", "scale": "2"}})", "spec.pipeline[1].map.scale",
                 "must be a number"},
+        BadCase{"/pipeline/1", R"({"filter": {"expression": "y < 5 && z > 1"}})", "spec.pipeline[1].filter",
+                "at column 10: there is no component \"z\" here; did you mean"},
+        BadCase{"/pipeline/3", R"({"filter": {"expression": "y < 5"}})", "spec.pipeline[3].filter",
+                "must come before batch"},
+        BadCase{"/pipeline/1", R"({"filter": {}})", "spec.pipeline[1].filter.expression", "is required"},
         BadCase{"/delivery", R"([])", "spec.delivery", "must be an object"}));
 
 TEST(InputSpec, ReportsEveryErrorAtOnce) {
