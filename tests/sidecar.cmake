@@ -6,6 +6,7 @@ headrace_test(sidecar/source/tfrecord DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/transform/filter DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/transform/transform DEPS headrace::sidecar)
 headrace_test(sidecar/loader/seek DEPS headrace::sidecar ZLIB::ZLIB)
+headrace_test(sidecar/loader/pipeline DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/loader/process DEPS headrace::sidecar ZLIB::ZLIB)
 add_dependencies(sidecar_loader_process_test headrace-loader)
 

@@ -87,14 +87,16 @@ ElementShape PipelineElement(const InputSpec& spec) {
   return element;
 }
 
-std::vector<TensorSpec> ElementSpec(const Plan& plan, const Topology& topology) {
+std::vector<TensorSpec> ElementSpec(const Plan& plan, const Topology& run) {
+  const Topology topology = SharingTopology(plan, run);
   ElementShape element = PipelineElement(plan.spec);
   const int64_t replicas = topology.replicas_in_sync();
   if (replicas == 1 || element.batch_dims == 0) return element.components;
   for (TensorSpec& component : element.components) {
     int64_t& dim = component.shape[0];
-    const bool stays_static =
-        (element.endless || topology.num_workers == 1) && dim != kUnknownDim && dim % replicas == 0;
+    const bool whole =
+        element.endless || topology.num_workers == 1 || plan.spec.distribution.strategy == Strategy::kTpu;
+    const bool stays_static = whole && dim != kUnknownDim && dim % replicas == 0;
     dim = stays_static ? dim / replicas : kUnknownDim;
   }
   return element.components;

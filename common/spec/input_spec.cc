@@ -148,9 +148,12 @@ Source ParseSource(const json& object, const std::string& path, std::vector<Fiel
 Distribution ParseDistribution(const json& object, const std::string& path, std::vector<FieldError>* errors) {
   ObjectReader reader(object, path, errors);
   Distribution distribution;
-  distribution.strategy = reader.Enum<Strategy>(
-      "strategy", {{"Mirrored", Strategy::kMirrored}, {"MultiWorkerMirrored", Strategy::kMultiWorkerMirrored}},
-      Strategy::kMultiWorkerMirrored);
+  distribution.strategy = reader.Enum<Strategy>("strategy",
+                                                {{"Mirrored", Strategy::kMirrored},
+                                                 {"MultiWorkerMirrored", Strategy::kMultiWorkerMirrored},
+                                                 {"TPU", Strategy::kTpu},
+                                                 {"ParameterServer", Strategy::kParameterServer}},
+                                                Strategy::kMultiWorkerMirrored);
   distribution.auto_shard_policy = reader.Enum<AutoShardPolicy>("autoShardPolicy",
                                                                 {{"Auto", AutoShardPolicy::kAuto},
                                                                  {"File", AutoShardPolicy::kFile},
@@ -197,6 +200,13 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
                        "enumerate): Data "
                        "cuts each batch on its own; use PerBatch"});
   }
+  if (spec.distribution.strategy == Strategy::kParameterServer && policy != AutoShardPolicy::kAuto &&
+      policy != AutoShardPolicy::kOff) {
+    errors->push_back({"spec.distribution.autoShardPolicy",
+                       "\"" + std::string(PolicyName(policy)) +
+                           "\" does not go with strategy ParameterServer: each worker reads everything by itself, and "
+                           "nothing is sharded; use Off, or strategy MultiWorkerMirrored"});
+  }
   int batches = 0;
   int enumerates = 0;
   const auto check_pipeline = [&](const std::vector<Transformation>& pipeline, const std::string& path) {
@@ -241,6 +251,16 @@ std::string_view PolicyName(AutoShardPolicy policy) {
     case AutoShardPolicy::kHint: return "Hint";
   }
   return "Auto";
+}
+
+std::string_view StrategyName(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::kMirrored: return "Mirrored";
+    case Strategy::kMultiWorkerMirrored: return "MultiWorkerMirrored";
+    case Strategy::kTpu: return "TPU";
+    case Strategy::kParameterServer: return "ParameterServer";
+  }
+  return "Mirrored";
 }
 
 std::string_view SourceName(const Source& source) {
@@ -310,7 +330,7 @@ json ToJson(const InputSpec& spec) {
   out["features"] = FeaturesToJson(spec.features);
   out["pipeline"] = PipelineToJson(spec.pipeline);
   json& distribution = out["distribution"];
-  distribution = {{"strategy", spec.distribution.strategy == Strategy::kMirrored ? "Mirrored" : "MultiWorkerMirrored"},
+  distribution = {{"strategy", StrategyName(spec.distribution.strategy)},
                   {"autoShardPolicy", PolicyName(spec.distribution.auto_shard_policy)},
                   {"rebatch", spec.distribution.rebatch == Rebatch::kPerBatch ? "PerBatch" : "Continuous"}};
   if (spec.distribution.replicas_per_worker) {

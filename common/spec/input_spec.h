@@ -140,12 +140,13 @@ using Source = std::variant<FilesSource, RangeSource, TensorsSource, FunctionSou
 // "files", "range", ...: the field of spec.source that holds it.
 std::string_view SourceName(const Source& source);
 
-enum class Strategy { kMirrored, kMultiWorkerMirrored };
+enum class Strategy { kMirrored, kMultiWorkerMirrored, kTpu, kParameterServer };
 enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };
 enum class Rebatch { kPerBatch, kContinuous };
 enum class MemoryKind { kAuto, kHost };
 
 std::string_view PolicyName(AutoShardPolicy policy);  // "Auto", "File", ...
+std::string_view StrategyName(Strategy strategy);     // "Mirrored", ...
 
 struct Distribution {
   Strategy strategy = Strategy::kMultiWorkerMirrored;

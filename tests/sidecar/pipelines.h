@@ -23,7 +23,7 @@ struct Delivered {
   template <typename T>
   std::vector<T> Values(size_t component = 0) const {
     std::vector<T> values(bytes[component].size() / sizeof(T));
-    std::memcpy(values.data(), bytes[component].data(), values.size() * sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), bytes[component].data(), values.size() * sizeof(T));
     return values;
   }
 };
