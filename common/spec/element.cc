@@ -19,6 +19,7 @@ struct CardinalityOf {
   int64_t operator()(const Enumerate&) const { return n; }
   int64_t operator()(const Prefetch&) const { return n; }
   int64_t operator()(const Map&) const { return n; }
+  int64_t operator()(const Cache&) const { return n; }
   int64_t operator()(const Filter&) const { return n == 0 ? 0 : kUnknownCardinality; }
   int64_t operator()(const Interleave&) const { return n; }
   int64_t operator()(const Repeat& repeat) const {

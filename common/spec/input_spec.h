@@ -51,6 +51,9 @@ struct Skip {
 struct Interleave {
   int64_t cycle_length = 1;
   int64_t block_length = 1;
+  // tf.data's num_parallel_calls and deterministic. The order is that of deterministic: true whatever they say.
+  std::optional<int64_t> num_parallel_calls;  // -1: tf.data.AUTOTUNE
+  bool deterministic = true;
 };  // over the files; first in the pipeline
 struct Enumerate {
   int64_t start = 0;
@@ -98,8 +101,13 @@ struct Filter {
   std::string expression;
 };
 
+// In memory, filled by the first whole pass.
+struct Cache {
+  std::optional<int64_t> max_bytes;  // more is an error; none: as much as it takes
+};
+
 using Transformation =
-    std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard, Map, Filter>;
+    std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard, Map, Filter, Cache>;
 // The field of the CRD that holds it: "shuffle", "repeat", ...
 std::string_view TransformationName(const Transformation& transformation);
 

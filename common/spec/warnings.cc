@@ -50,6 +50,30 @@ std::string ShuffleOfEndless(const Plan& plan) {
   return "";
 }
 
+std::string CacheOfShuffled(const Plan& plan) {
+  const size_t cache = Find<Cache>(plan);
+  for (size_t i = 0; Stands(plan, cache) && (i = Find<Shuffle>(plan, i)) < cache; ++i) {
+    if (!std::get<Shuffle>(plan.spec.pipeline[i]).reshuffle_each_iteration) continue;
+    return Field(plan, cache) + ": stands after " + Field(plan, i) +
+           ", so every epoch has the order of the first; put it before the shuffle to reshuffle each epoch, or say "
+           "reshuffleEachIteration: false there";
+  }
+  return "";
+}
+
+std::string CacheNeverFilled(const Plan& plan) {
+  const size_t cache = Find<Cache>(plan);
+  for (size_t i = 0; Stands(plan, cache) && (i = Find<Repeat>(plan, i)) < cache; ++i) {
+    if (std::get<Repeat>(plan.spec.pipeline[i]).count >= 0) continue;
+    return Field(plan, cache) + ": stands after an endless " + Field(plan, i) +
+           ", so it grows without end and is never read; put it before the repeat";
+  }
+  const size_t take = Find<Take>(plan, cache);
+  if (!Stands(plan, take)) return "";
+  return Field(plan, cache) + ": is filled by a whole pass only, and " + Field(plan, take) +
+         " after it may end each pass before; put the cache after the take";
+}
+
 std::string SeededParameterServer(const Plan& plan) {
   if (plan.spec.distribution.strategy != Strategy::kParameterServer) return "";
   for (size_t i = 0; Stands(plan, i = Find<Shuffle>(plan, i)); ++i) {
@@ -116,7 +140,8 @@ std::string EmptyBatchesOnTpu(const Plan& plan, const Topology& topology) {
 }
 
 using PlanWarning = std::string (*)(const Plan&);
-constexpr std::array<PlanWarning, 3> kPlanWarnings = {ShuffleOfBatches, ShuffleOfEndless, SeededParameterServer};
+constexpr std::array<PlanWarning, 5> kPlanWarnings = {ShuffleOfBatches, ShuffleOfEndless, CacheOfShuffled,
+                                                      CacheNeverFilled, SeededParameterServer};
 
 using TopologyWarning = std::string (*)(const Plan&, const Topology&);
 constexpr std::array<TopologyWarning, 4> kTopologyWarnings = {UnevenBatch, CountsOnEachWorker, FilteredShards,

@@ -2,6 +2,7 @@
 
 #include "sidecar/core/random.h"
 #include "sidecar/transform/batch.h"
+#include "sidecar/transform/cache.h"
 #include "sidecar/transform/counted.h"
 #include "sidecar/transform/enumerate.h"
 #include "sidecar/transform/filter.h"
@@ -49,6 +50,11 @@ DatasetPtr<T> Apply(const Shard& shard, const Site& site, DatasetPtr<T> input) {
                                            topology.num_workers, site.field + ": too few elements to shard");
 }
 
+template <typename T>
+requires(!std::is_same_v<T, File>)  // lists of files are not cached
+    DatasetPtr<T> Apply(const Cache& cache, const Site& site, DatasetPtr<T> input) {
+  return std::make_unique<CacheDataset<T>>(std::move(input), cache, site.field);
+}
 // The ring prefetches for the whole pipeline: a prefetch within it changes no value.
 template <typename T>
 DatasetPtr<T> Apply(const Prefetch&, const Site&, DatasetPtr<T> input) {

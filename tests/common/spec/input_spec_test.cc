@@ -127,6 +127,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"/pipeline/3", R"({"filter": {"expression": "y < 5"}})", "spec.pipeline[3].filter",
                 "must come before batch"},
         BadCase{"/pipeline/1", R"({"filter": {}})", "spec.pipeline[1].filter.expression", "is required"},
+        BadCase{"/pipeline/0", R"({"interleave": {"numParallelCalls": 0}})",
+                "spec.pipeline[0].interleave.numParallelCalls", "must not be 0; -1 is tf.data.AUTOTUNE"},
+        BadCase{"/pipeline/1", R"({"cache": {"maxBytes": 0}})", "spec.pipeline[1].cache.maxBytes",
+                "0 is not a whole number from 1"},
         BadCase{"/delivery", R"([])", "spec.delivery", "must be an object"}));
 
 TEST(InputSpec, ReportsEveryErrorAtOnce) {

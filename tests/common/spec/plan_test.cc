@@ -187,6 +187,13 @@ TEST(Warnings, NameFieldEffectAndRemedy) {
               ElementsAre(HasSubstr("spec.pipeline[1].shuffle: stands after a batch")));
   EXPECT_THAT(range(R"([{"repeat": {"count": 2}}, {"shuffle": {"bufferSize": 9}}])"),
               ElementsAre(HasSubstr("spec.pipeline[1].shuffle: stands after spec.pipeline[0].repeat")));
+  EXPECT_THAT(range(R"([{"shuffle": {"bufferSize": 9, "reshuffleEachIteration": false}}, {"cache": {}}])"), IsEmpty());
+  EXPECT_THAT(range(R"([{"shuffle": {"bufferSize": 9}}, {"cache": {}}])"),
+              ElementsAre(HasSubstr("spec.pipeline[1].cache: stands after spec.pipeline[0].shuffle, so every epoch")));
+  EXPECT_THAT(range(R"([{"repeat": {}}, {"cache": {}}])"),
+              ElementsAre(HasSubstr("spec.pipeline[1].cache: stands after an endless spec.pipeline[0].repeat")));
+  EXPECT_THAT(range(R"([{"cache": {}}, {"take": {"count": 3}}])"),
+              ElementsAre(HasSubstr("spec.pipeline[1].take after it may end each pass before")));
   EXPECT_THAT(range(R"([{"shuffle": {"bufferSize": 9, "seed": 1}}])", {3, 0, 1}, Strategy("ParameterServer")),
               ElementsAre(HasSubstr("spec.pipeline[0].shuffle.seed: under strategy ParameterServer")));
   EXPECT_THAT(range(R"([{"batch": {"size": 8}}])", {3, 0, 1}),
