@@ -1,5 +1,8 @@
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 headrace_test(sidecar/decode/example DEPS headrace::sidecar ZLIB::ZLIB)
+headrace_test(sidecar/decode/image DEPS headrace::sidecar ZLIB::ZLIB JPEG::JPEG PNG::PNG)
 headrace_test(sidecar/decode/map DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/distribute/cut DEPS headrace::sidecar)
 headrace_test(sidecar/source/tfrecord DEPS headrace::sidecar ZLIB::ZLIB)

@@ -116,7 +116,7 @@ void CheckComponents(const InputSpec& spec, std::vector<FieldError>* errors) {
                        "\"" + component.name +
                            "\" is still a string at the end of the pipeline, and strings cannot be delivered yet; make "
                            "numbers of it with a map {feature: " +
-                           component.name + ", stringToNumber: ...}, without `as`"});
+                           component.name + ", stringToNumber: ...} or {decodeImage: ...}, without `as`"});
   }
 }
 

@@ -88,7 +88,15 @@ struct ReshapeOp {
 struct StringToNumberOp {
   DType dtype = DType::kFloat32;
 };
-using MapOperation = std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp>;
+enum class ResizeMethod { kNone, kNearest, kBilinear };
+// tf.io.decode_image and tf.image.resize, of JPEG and PNG.
+struct DecodeImageOp {
+  int64_t height = 1;
+  int64_t width = 1;
+  int64_t channels = 3;                       // 1, 3 or 4
+  ResizeMethod resize = ResizeMethod::kNone;  // kNone: the image must have that height and width
+};
+using MapOperation = std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp, DecodeImageOp>;
 
 struct Map {
   std::string feature;  // the component it acts on; "": the only one

@@ -21,7 +21,8 @@ bool IsFloating(DType dtype) {
 
 Status RefuseString(const TensorSpec& input) {
   if (input.dtype != DType::kString) return {};
-  return InvalidArgument("is a string; make numbers of it first, with a map {stringToNumber: ...}");
+  return InvalidArgument(
+      "is a string; make numbers of it first, with a map {stringToNumber: ...} or {decodeImage: ...}");
 }
 
 MapOperation ParseCast(ObjectReader& reader) {
@@ -127,6 +128,41 @@ Result<TensorSpec> StringToNumberType(const MapOperation& op, const TensorSpec& 
                          " and no string; use cast, or give the feature dtype string");
 }
 
+MapOperation ParseDecodeImage(ObjectReader& reader) {
+  DecodeImageOp decode;
+  const json* object = reader.Object("decodeImage");
+  if (object == nullptr) return decode;
+  ObjectReader fields(*object, reader.Path("decodeImage"), reader.errors());
+  const std::vector<int64_t> shape = ReadShape(fields, DType::kUint8);
+  if (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3 || shape[2] == 4)) {
+    decode.height = shape[0];
+    decode.width = shape[1];
+    decode.channels = shape[2];
+  } else {
+    fields.Error("shape", json(shape).dump() + " must be [height, width, channels], with 1, 3 or 4 channels");
+  }
+  decode.resize = fields.Enum<ResizeMethod>(
+      "resize",
+      {{"None", ResizeMethod::kNone}, {"Nearest", ResizeMethod::kNearest}, {"Bilinear", ResizeMethod::kBilinear}},
+      ResizeMethod::kNone);
+  return decode;
+}
+void DecodeImageToJson(const MapOperation& op, json& out) {
+  const auto& decode = std::get<DecodeImageOp>(op);
+  const char* const resize = decode.resize == ResizeMethod::kNone      ? "None"
+                             : decode.resize == ResizeMethod::kNearest ? "Nearest"
+                                                                       : "Bilinear";
+  out["decodeImage"] = {{"shape", {decode.height, decode.width, decode.channels}}, {"resize", resize}};
+}
+Result<TensorSpec> DecodeImageType(const MapOperation& op, const TensorSpec& input) {
+  const auto& decode = std::get<DecodeImageOp>(op);
+  const DType dtype = decode.resize == ResizeMethod::kBilinear ? DType::kFloat32 : DType::kUint8;
+  if (input.dtype == DType::kString)
+    return TensorSpec{input.name, dtype, {decode.height, decode.width, decode.channels}};
+  return InvalidArgument("is " + std::string(DTypeName(input.dtype)) +
+                         " and no string; give the feature that holds the images dtype string");
+}
+
 struct Entry {
   std::array<std::string_view, 2> fields;  // of a map; one or the other, or both, name the operation
   MapOperation (*parse)(ObjectReader&);
@@ -141,6 +177,7 @@ constexpr std::array<Entry, std::variant_size_v<MapOperation>> kOperations = {{
     {{"oneHot"}, ParseOneHot, OneHotToJson, OneHotType},
     {{"reshape"}, ParseReshape, ReshapeToJson, ReshapeType},
     {{"stringToNumber"}, ParseStringToNumber, StringToNumberToJson, StringToNumberType},
+    {{"decodeImage"}, ParseDecodeImage, DecodeImageToJson, DecodeImageType},
 }};
 
 }  // namespace

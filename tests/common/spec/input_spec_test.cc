@@ -41,6 +41,7 @@ TEST(InputSpec, ReadsBackEveryMap) {
   json spec = Good();
   spec["features"].push_back({{"name", "s"}, {"dtype", "string"}});
   const json maps = json::parse(R"([
+      {"map": {"feature": "s", "decodeImage": {"shape": [2, 2, 3], "resize": "Bilinear"}, "as": "i"}},
       {"map": {"feature": "s", "stringToNumber": "float64"}}, {"map": {"feature": "x", "as": "z", "reshape": [2, -1]}},
       {"map": {"feature": "x", "scale": 0.5, "offset": -1}}, {"map": {"feature": "x", "offset": 2}},
       {"map": {"feature": "y", "oneHot": {"depth": 3, "dtype": "int8"}}}, {"map": {"feature": "y", "cast": "bfloat16"}}])");
@@ -131,6 +132,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "spec.pipeline[0].interleave.numParallelCalls", "must not be 0; -1 is tf.data.AUTOTUNE"},
         BadCase{"/pipeline/1", R"({"cache": {"maxBytes": 0}})", "spec.pipeline[1].cache.maxBytes",
                 "0 is not a whole number from 1"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "decodeImage": {"shape": [2, 2]}}})",
+                "spec.pipeline[1].map.decodeImage.shape", "[2,2] must be [height, width, channels]"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "decodeImage": {"shape": [2, 2, 3]}}})",
+                "spec.pipeline[1].map", "is float32 and no string; give the feature that holds the images dtype"},
         BadCase{"/delivery", R"([])", "spec.delivery", "must be an object"}));
 
 TEST(InputSpec, ReportsEveryErrorAtOnce) {
