@@ -38,8 +38,6 @@ struct Topology {
 // The part of the run that shares each global batch, and agrees on where it ends: all of it, or under ParameterServer
 // each worker by itself. Whatever follows from the number of workers or of replicas in sync follows from this one.
 Topology SharingTopology(const Plan& plan, const Topology& topology);
-// Whether workers must agree at which step they end.
-bool AgreesOnEnds(const Plan& plan, const Topology& topology);
 // What may surprise in a run of this size, in words, beside the plan's own warnings.
 std::vector<std::string> TopologyWarnings(const Plan& plan, const Topology& topology);
 

@@ -75,6 +75,11 @@ class CacheDataset : public Dataset<T> {
       next_ += read;
       return read;
     }
+    Result<uint64_t> PassOver(uint64_t n) override {
+      const uint64_t passed = std::min<uint64_t>(n, elements_->size() - next_);
+      next_ += passed;
+      return passed;
+    }
 
    private:
     const Elements elements_;
