@@ -208,9 +208,11 @@ json Memory(const Plan& plan, int64_t rows, int64_t workers, int64_t replicas_pe
 
 Result<json> Explain(const LocalInput& input, int64_t workers, int64_t replicas_per_worker) {
   const Plan& plan = input.plan;
-  const Topology topology{workers, 0, replicas_per_worker};
-  RETURN_IF_ERROR(CheckTopology(plan, topology));
+  const Topology run{workers, 0, replicas_per_worker};
+  RETURN_IF_ERROR(CheckTopology(plan, run));
+  const Topology topology = SharingTopology(plan, run);
   json warnings = plan.warnings;
+  for (const std::string& warning : TopologyWarnings(plan, run)) warnings.push_back(warning);
   std::vector<std::string> files;
   json source = SourceJson(input, &files, &warnings);
   const int64_t batch = GlobalBatchSize(plan.spec);

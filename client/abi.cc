@@ -79,6 +79,7 @@ headrace_dtype DLPackType(DType dtype) {
     case DType::kFloat64: return {name, 2, bits, 1};
     case DType::kBfloat16: return {name, 4, bits, 1};
     case DType::kBool: return {name, 6, bits, 1};
+    case DType::kString: break;  // never delivered
   }
   return {name, 0, 0, 0};
 }

@@ -187,6 +187,7 @@ int Serve(const LoaderConfig& config) {
 
   const Plan& plan = (*feed)->plan();
   for (const std::string& warning : plan.warnings) log::Warning(warning);
+  for (const std::string& warning : TopologyWarnings(plan, config.topology)) log::Warning(warning);
   log::Info("serving", {{"input", plan.input},
                         {"plan", plan.hash},
                         {"policy", std::string(PolicyName(plan.effective_policy))},

@@ -1,6 +1,6 @@
-#include <array>
+#include "common/spec/dtype.h"
 
-#include "common/spec/input_spec.h"
+#include <array>
 
 namespace headrace {
 namespace {
@@ -11,7 +11,7 @@ struct DTypeEntry {
   size_t size;
 };
 
-constexpr std::array<DTypeEntry, 13> kDTypes = {{
+constexpr std::array<DTypeEntry, 14> kDTypes = {{
     {DType::kBool, "bool", 1},
     {DType::kInt8, "int8", 1},
     {DType::kUint8, "uint8", 1},
@@ -25,6 +25,7 @@ constexpr std::array<DTypeEntry, 13> kDTypes = {{
     {DType::kBfloat16, "bfloat16", 2},
     {DType::kFloat32, "float32", 4},
     {DType::kFloat64, "float64", 8},
+    {DType::kString, "string", 16},  // a reference: sidecar/core/record.h
 }};
 
 }  // namespace
@@ -33,7 +34,7 @@ std::string_view DTypeName(DType dtype) { return kDTypes[static_cast<size_t>(dty
 
 std::optional<DType> ParseDType(std::string_view name) {
   for (const DTypeEntry& entry : kDTypes) {
-    if (entry.name == name) return entry.dtype;
+    if (entry.name == name && entry.dtype != DType::kString) return entry.dtype;
   }
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/spec/components.h"
 #include "common/spec/plan.h"
 
 namespace headrace {
@@ -17,6 +18,9 @@ struct CardinalityOf {
   int64_t operator()(const Shuffle&) const { return n; }
   int64_t operator()(const Enumerate&) const { return n; }
   int64_t operator()(const Prefetch&) const { return n; }
+  int64_t operator()(const Map&) const { return n; }
+  int64_t operator()(const Cache&) const { return n; }
+  int64_t operator()(const Filter&) const { return n == 0 ? 0 : kUnknownCardinality; }
   int64_t operator()(const Interleave&) const { return n; }
   int64_t operator()(const Repeat& repeat) const {
     if (repeat.count == 0 || n == 0) return 0;
@@ -62,20 +66,6 @@ int64_t SourceCardinality(const Source& source) {
   return files == kInfiniteCardinality ? kInfiniteCardinality : kUnknownCardinality;
 }
 
-std::vector<TensorSpec> SourceComponents(const InputSpec& spec) {
-  std::vector<TensorSpec> components;
-  if (const auto* range = std::get_if<RangeSource>(&spec.source)) {
-    components.push_back({"value", range->dtype, {}});
-  } else if (const auto* tensors = std::get_if<TensorsSource>(&spec.source)) {
-    for (const InlineTensor& tensor : tensors->tensors) {
-      components.push_back({tensor.name, tensor.dtype, {tensor.shape.begin() + 1, tensor.shape.end()}});
-    }
-  } else {
-    for (const Feature& feature : spec.features) components.push_back({feature.name, feature.dtype, feature.shape});
-  }
-  return components;
-}
-
 }  // namespace
 
 int64_t Cardinality(const InputSpec& spec) {
@@ -85,28 +75,29 @@ int64_t Cardinality(const InputSpec& spec) {
 }
 
 ElementShape PipelineElement(const InputSpec& spec) {
-  ElementShape element{SourceComponents(spec), 0, Cardinality(spec) == kInfiniteCardinality};
+  ElementShape element{RecordComponents(spec, spec.pipeline.size(), nullptr), 0,
+                       Cardinality(spec) == kInfiniteCardinality};
   for (const Transformation& transformation : spec.pipeline) {
     if (const auto* batch = std::get_if<Batch>(&transformation)) {
       ++element.batch_dims;
       for (TensorSpec& component : element.components) {
         component.shape.insert(component.shape.begin(), batch->drop_remainder ? batch->size : kUnknownDim);
       }
-    } else if (std::holds_alternative<Enumerate>(transformation)) {
-      element.components.insert(element.components.begin(), {"index", DType::kInt64, {}});
     }
   }
   return element;
 }
 
-std::vector<TensorSpec> ElementSpec(const Plan& plan, const Topology& topology) {
+std::vector<TensorSpec> ElementSpec(const Plan& plan, const Topology& run) {
+  const Topology topology = SharingTopology(plan, run);
   ElementShape element = PipelineElement(plan.spec);
   const int64_t replicas = topology.replicas_in_sync();
   if (replicas == 1 || element.batch_dims == 0) return element.components;
   for (TensorSpec& component : element.components) {
     int64_t& dim = component.shape[0];
-    const bool stays_static =
-        (element.endless || topology.num_workers == 1) && dim != kUnknownDim && dim % replicas == 0;
+    const bool whole =
+        element.endless || topology.num_workers == 1 || plan.spec.distribution.strategy == Strategy::kTpu;
+    const bool stays_static = whole && dim != kUnknownDim && dim % replicas == 0;
     dim = stays_static ? dim / replicas : kUnknownDim;
   }
   return element.components;

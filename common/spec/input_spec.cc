@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "common/spec/components.h"
+#include "common/spec/features.h"
 #include "common/spec/object_reader.h"
+#include "common/spec/tensor_fields.h"
 #include "common/spec/transformations.h"
 
 namespace headrace {
@@ -13,70 +15,9 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMaxCount = int64_t{1} << 53;
-constexpr int64_t kMaxDim = int64_t{1} << 31;
-constexpr int64_t kMaxRecordBytes = int64_t{1} << 30;
 constexpr size_t kMaxPaths = 1024;
 constexpr size_t kMaxFeatures = 128;
 constexpr size_t kMaxPipeline = 32;
-constexpr size_t kMaxDims = 8;
-constexpr size_t kMaxInlineValues = 4096;
-
-DType ReadDType(ObjectReader& reader, DType otherwise) {
-  return reader.Enum<DType>("dtype",
-                            {{"bool", DType::kBool},
-                             {"int8", DType::kInt8},
-                             {"uint8", DType::kUint8},
-                             {"int16", DType::kInt16},
-                             {"uint16", DType::kUint16},
-                             {"int32", DType::kInt32},
-                             {"uint32", DType::kUint32},
-                             {"int64", DType::kInt64},
-                             {"uint64", DType::kUint64},
-                             {"float16", DType::kFloat16},
-                             {"bfloat16", DType::kBfloat16},
-                             {"float32", DType::kFloat32},
-                             {"float64", DType::kFloat64}},
-                            otherwise);
-}
-
-std::vector<int64_t> ReadShape(ObjectReader& reader, DType dtype) {
-  std::vector<int64_t> shape;
-  const json* dims = reader.Array("shape", 0, kMaxDims);
-  if (dims == nullptr) return shape;
-  int64_t bytes = static_cast<int64_t>(DTypeSize(dtype));
-  for (const json& dim : *dims) {
-    if (!dim.is_number_integer() || dim < 1 || dim > kMaxDim) {
-      reader.Error("shape", dims->dump() + ": each dimension must be a whole number from 1 to " +
-                                std::to_string(kMaxDim) + " (variable lengths are not offered yet)");
-      return {};
-    }
-    shape.push_back(dim.get<int64_t>());
-    if (bytes > kMaxRecordBytes / shape.back()) {
-      reader.Error("shape", dims->dump() + " is more than 1 GiB a record");
-      return {};
-    }
-    bytes *= shape.back();
-  }
-  return shape;
-}
-
-std::vector<double> ReadNumbers(ObjectReader& reader, std::string_view name, const json& list) {
-  std::vector<double> numbers;
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (!list[i].is_number()) {
-      reader.Error(std::string(name) + "[" + std::to_string(i) + "]", "must be a number, not " + list[i].dump());
-      return {};
-    }
-    numbers.push_back(list[i].get<double>());
-  }
-  return numbers;
-}
-
-int64_t NumValues(const std::vector<int64_t>& shape) {
-  int64_t values = 1;
-  for (const int64_t dim : shape) values *= dim;
-  return values;
-}
 
 FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
   FilesSource files;
@@ -204,38 +145,15 @@ Source ParseSource(const json& object, const std::string& path, std::vector<Fiel
   return source;
 }
 
-std::vector<Feature> ParseFeatures(const json& list, const std::string& path, std::vector<FieldError>* errors) {
-  std::vector<Feature> features;
-  std::set<std::string> names;
-  for (size_t i = 0; i < list.size(); ++i) {
-    ObjectReader reader(list[i], path + "[" + std::to_string(i) + "]", errors);
-    Feature feature;
-    feature.name = reader.RequiredString("name", 128);
-    feature.dtype = ReadDType(reader, DType::kFloat32);
-    feature.shape = ReadShape(reader, feature.dtype);
-    if (const json* value = reader.Array("default", 1, kMaxInlineValues); value != nullptr && value->is_array()) {
-      feature.default_value = ReadNumbers(reader, "default", *value);
-      feature.has_default = true;
-      const int64_t wanted = NumValues(feature.shape);
-      if (value->size() != 1 && static_cast<int64_t>(value->size()) != wanted) {
-        reader.Error("default", "has " + std::to_string(value->size()) + " numbers; it takes 1 or " +
-                                    std::to_string(wanted) + ", as many as the shape holds");
-      }
-    }
-    if (!feature.name.empty() && !names.insert(feature.name).second) {
-      reader.Error("name", '"' + feature.name + "\" stands twice; each feature needs a name of its own");
-    }
-    features.push_back(std::move(feature));
-  }
-  return features;
-}
-
 Distribution ParseDistribution(const json& object, const std::string& path, std::vector<FieldError>* errors) {
   ObjectReader reader(object, path, errors);
   Distribution distribution;
-  distribution.strategy = reader.Enum<Strategy>(
-      "strategy", {{"Mirrored", Strategy::kMirrored}, {"MultiWorkerMirrored", Strategy::kMultiWorkerMirrored}},
-      Strategy::kMultiWorkerMirrored);
+  distribution.strategy = reader.Enum<Strategy>("strategy",
+                                                {{"Mirrored", Strategy::kMirrored},
+                                                 {"MultiWorkerMirrored", Strategy::kMultiWorkerMirrored},
+                                                 {"TPU", Strategy::kTpu},
+                                                 {"ParameterServer", Strategy::kParameterServer}},
+                                                Strategy::kMultiWorkerMirrored);
   distribution.auto_shard_policy = reader.Enum<AutoShardPolicy>("autoShardPolicy",
                                                                 {{"Auto", AutoShardPolicy::kAuto},
                                                                  {"File", AutoShardPolicy::kFile},
@@ -282,6 +200,13 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
                        "enumerate): Data "
                        "cuts each batch on its own; use PerBatch"});
   }
+  if (spec.distribution.strategy == Strategy::kParameterServer && policy != AutoShardPolicy::kAuto &&
+      policy != AutoShardPolicy::kOff) {
+    errors->push_back({"spec.distribution.autoShardPolicy",
+                       "\"" + std::string(PolicyName(policy)) +
+                           "\" does not go with strategy ParameterServer: each worker reads everything by itself, and "
+                           "nothing is sharded; use Off, or strategy MultiWorkerMirrored"});
+  }
   int batches = 0;
   int enumerates = 0;
   const auto check_pipeline = [&](const std::vector<Transformation>& pipeline, const std::string& path) {
@@ -298,6 +223,9 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
         if (batches > 0) errors->push_back({item, "must come before batch: it numbers records"});
         if (++enumerates > 1) errors->push_back({item, "stands twice; one is offered"});
       }
+      if (std::holds_alternative<Filter>(pipeline[i]) && batches > 0) {
+        errors->push_back({item, "must come before batch: it keeps or drops records"});
+      }
       if (const auto* shard = std::get_if<Shard>(&pipeline[i]);
           shard != nullptr && shard->hint && policy != AutoShardPolicy::kHint) {
         errors->push_back({item,
@@ -309,9 +237,8 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
   };
   if (files) check_pipeline(std::get<FilesSource>(spec.source).pipeline, "spec.source.files.pipeline");
   check_pipeline(spec.pipeline, "spec.pipeline");
+  if (errors->empty()) CheckComponents(spec, errors);
 }
-
-json ShapeJson(const std::vector<int64_t>& shape) { return json(shape); }
 
 }  // namespace
 
@@ -324,6 +251,16 @@ std::string_view PolicyName(AutoShardPolicy policy) {
     case AutoShardPolicy::kHint: return "Hint";
   }
   return "Auto";
+}
+
+std::string_view StrategyName(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::kMirrored: return "Mirrored";
+    case Strategy::kMultiWorkerMirrored: return "MultiWorkerMirrored";
+    case Strategy::kTpu: return "TPU";
+    case Strategy::kParameterServer: return "ParameterServer";
+  }
+  return "Mirrored";
 }
 
 std::string_view SourceName(const Source& source) {
@@ -386,19 +323,14 @@ json ToJson(const InputSpec& spec) {
     for (const InlineTensor& tensor : std::get<TensorsSource>(spec.source).tensors) {
       list.push_back({{"name", tensor.name},
                       {"dtype", DTypeName(tensor.dtype)},
-                      {"shape", ShapeJson(tensor.shape)},
+                      {"shape", tensor.shape},
                       {"values", tensor.values}});
     }
   }
-  out["features"] = json::array();
-  for (const Feature& feature : spec.features) {
-    json object = {{"name", feature.name}, {"dtype", DTypeName(feature.dtype)}, {"shape", ShapeJson(feature.shape)}};
-    if (feature.has_default) object["default"] = feature.default_value;
-    out["features"].push_back(std::move(object));
-  }
+  out["features"] = FeaturesToJson(spec.features);
   out["pipeline"] = PipelineToJson(spec.pipeline);
   json& distribution = out["distribution"];
-  distribution = {{"strategy", spec.distribution.strategy == Strategy::kMirrored ? "Mirrored" : "MultiWorkerMirrored"},
+  distribution = {{"strategy", StrategyName(spec.distribution.strategy)},
                   {"autoShardPolicy", PolicyName(spec.distribution.auto_shard_policy)},
                   {"rebatch", spec.distribution.rebatch == Rebatch::kPerBatch ? "PerBatch" : "Continuous"}};
   if (spec.distribution.replicas_per_worker) {

@@ -12,30 +12,9 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/spec/dtype.h"
 
 namespace headrace {
-
-enum class DType {
-  kBool,
-  kInt8,
-  kUint8,
-  kInt16,
-  kUint16,
-  kInt32,
-  kUint32,
-  kInt64,
-  kUint64,
-  kFloat16,
-  kBfloat16,
-  kFloat32,
-  kFloat64
-};
-
-// numpy's and TensorFlow's names: "float32", "int64", ...
-std::string_view DTypeName(DType dtype);
-std::optional<DType> ParseDType(std::string_view name);
-// Bytes of one value.
-size_t DTypeSize(DType dtype);
 
 enum class FileFormat { kTFRecord };
 enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first bytes
@@ -44,7 +23,8 @@ enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first b
 struct Feature {
   std::string name;  // the key of the tf.train.Example and the name of the component
   DType dtype = DType::kFloat32;
-  std::vector<int64_t> shape;  // of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes
+  // Of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes, string one of one value.
+  std::vector<int64_t> shape;
   std::vector<double> default_value;  // empty: the feature is required. One value fills the whole shape
   bool has_default = false;
 };
@@ -71,6 +51,9 @@ struct Skip {
 struct Interleave {
   int64_t cycle_length = 1;
   int64_t block_length = 1;
+  // tf.data's num_parallel_calls and deterministic. The order is that of deterministic: true whatever they say.
+  std::optional<int64_t> num_parallel_calls;  // -1: tf.data.AUTOTUNE
+  bool deterministic = true;
 };  // over the files; first in the pipeline
 struct Enumerate {
   int64_t start = 0;
@@ -85,7 +68,54 @@ struct Shard {
   int64_t index = 0;
 };
 
-using Transformation = std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard>;
+// The operations of map, on one component of each record. Before or after a batch they mean the same.
+struct CastOp {
+  DType dtype = DType::kFloat32;
+};
+// x * scale + offset, in the component's own float dtype.
+struct AffineOp {
+  std::optional<double> scale;
+  std::optional<double> offset;
+};
+struct OneHotOp {
+  int64_t depth = 1;
+  DType dtype = DType::kFloat32;
+};
+struct ReshapeOp {
+  std::vector<int64_t> shape;  // at most one -1: what is left
+};
+// tf.strings.to_number
+struct StringToNumberOp {
+  DType dtype = DType::kFloat32;
+};
+enum class ResizeMethod { kNone, kNearest, kBilinear };
+// tf.io.decode_image and tf.image.resize, of JPEG and PNG.
+struct DecodeImageOp {
+  int64_t height = 1;
+  int64_t width = 1;
+  int64_t channels = 3;                       // 1, 3 or 4
+  ResizeMethod resize = ResizeMethod::kNone;  // kNone: the image must have that height and width
+};
+using MapOperation = std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp, DecodeImageOp>;
+
+struct Map {
+  std::string feature;  // the component it acts on; "": the only one
+  std::string as;       // the component it adds, after the others; "": it replaces `feature`
+  MapOperation operation;
+};
+
+// Keeps the records for which the expression (common/spec/expression.h) is true. Before any batch.
+struct Filter {
+  std::string expression;
+};
+
+// In memory, filled by the first whole pass.
+struct Cache {
+  std::optional<int64_t> max_bytes;  // more is an error; none: as much as it takes
+};
+
+using Transformation =
+    std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard, Map, Filter, Cache>;
 // The field of the CRD that holds it: "shuffle", "repeat", ...
 std::string_view TransformationName(const Transformation& transformation);
 
@@ -126,12 +156,13 @@ using Source = std::variant<FilesSource, RangeSource, TensorsSource, FunctionSou
 // "files", "range", ...: the field of spec.source that holds it.
 std::string_view SourceName(const Source& source);
 
-enum class Strategy { kMirrored, kMultiWorkerMirrored };
+enum class Strategy { kMirrored, kMultiWorkerMirrored, kTpu, kParameterServer };
 enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };
 enum class Rebatch { kPerBatch, kContinuous };
 enum class MemoryKind { kAuto, kHost };
 
 std::string_view PolicyName(AutoShardPolicy policy);  // "Auto", "File", ...
+std::string_view StrategyName(Strategy strategy);     // "Mirrored", ...
 
 struct Distribution {
   Strategy strategy = Strategy::kMultiWorkerMirrored;

@@ -1,6 +1,7 @@
 #include "common/spec/object_reader.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/base/words.h"
 
@@ -87,6 +88,20 @@ int64_t ObjectReader::RequiredInt(std::string_view name, int64_t min, int64_t ma
     return min;
   }
   return Int(name, min, max).value_or(min);
+}
+
+std::optional<double> ObjectReader::Number(std::string_view name) {
+  const nlohmann::json* value = Any(name);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number() || !std::isfinite(value->get<double>())) {
+    Error(name, "must be a number, not " + Shown(*value));
+    return std::nullopt;
+  }
+  return value->get<double>();
+}
+
+std::string ObjectReader::String(std::string_view name, size_t max_length) {
+  return Has(name) ? RequiredString(name, max_length) : (Any(name), "");
 }
 
 bool ObjectReader::Bool(std::string_view name, bool otherwise) {

@@ -33,7 +33,10 @@ class ObjectReader {
 
   std::optional<int64_t> Int(std::string_view name, int64_t min, int64_t max);
   int64_t RequiredInt(std::string_view name, int64_t min, int64_t max);
+  // A finite number.
+  std::optional<double> Number(std::string_view name);
   bool Bool(std::string_view name, bool otherwise);
+  std::string String(std::string_view name, size_t max_length);  // "" if absent
   std::string RequiredString(std::string_view name, size_t max_length);
 
   // One of `choices`, or `otherwise` if absent; an error names the nearest choice.
@@ -45,12 +48,14 @@ class ObjectReader {
     return chosen ? (choices.begin() + *chosen)->second : otherwise;
   }
 
-  std::string Path(std::string_view name) const;
-  void Error(std::string_view name, std::string message);  // name "": the object itself
-
- private:
+  // Which of `choices`; none if absent or an error.
   std::optional<size_t> Choice(std::string_view name, const std::vector<std::string_view>& choices);
 
+  std::string Path(std::string_view name) const;
+  void Error(std::string_view name, std::string message);      // name "": the object itself
+  std::vector<FieldError>* errors() const { return errors_; }  // for the readers of objects within
+
+ private:
   const nlohmann::json& object_;
   const std::string path_;
   std::vector<FieldError>* const errors_;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/spec/transformations.h"
+#include "common/spec/warnings.h"
 
 namespace headrace {
 namespace {
@@ -48,7 +49,37 @@ std::string Plural(int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+// TPU programs are compiled for one shape: every batch of every replica must have it.
+Status CheckStatic(const Plan& plan, int64_t replicas) {
+  const ElementShape element = PipelineElement(plan.spec);
+  for (const TensorSpec& component : element.components) {
+    for (size_t d = 0; d < component.shape.size(); ++d) {
+      if (component.shape[d] != kUnknownDim) continue;
+      const bool batch = d < static_cast<size_t>(element.batch_dims);
+      return InvalidArgument("spec.distribution.strategy: TPU demands static shapes, and dimension " +
+                             std::to_string(d) + " of component \"" + component.name +
+                             "\" can vary: " + component.ToString() + "; " +
+                             (batch ? "give every batch of spec.pipeline dropRemainder: true"
+                                    : "give paddedBatch a length for it in paddedShapes"));
+    }
+  }
+  const int64_t batch = element.batch_dims == 0 ? replicas : element.components[0].shape[0];
+  if (batch % replicas == 0) return {};
+  return InvalidArgument("spec.distribution.strategy: TPU demands static shapes, and a global batch of " +
+                         std::to_string(batch) + " cannot be cut into " + std::to_string(replicas) +
+                         " equal parts, one for each replica; make the size of the last batch of spec.pipeline " +
+                         std::to_string(batch / replicas * replicas) + " or " +
+                         std::to_string((batch / replicas + 1) * replicas));
+}
+
 }  // namespace
+
+Status CheckForPods(const InputSpec& spec) {
+  const auto* function = std::get_if<FunctionSource>(&spec.source);
+  if (function == nullptr || !function->container.empty()) return {};
+  return InvalidArgument(
+      "spec.source.function.container: is required on Kubernetes; a command alone is for local runs (headrace run)");
+}
 
 Plan CompilePlan(InputSpec spec, std::string input) {
   Plan plan;
@@ -62,6 +93,8 @@ Plan CompilePlan(InputSpec spec, std::string input) {
                               " has no effect on spec.source.function: shard in the function, by the InputContext that "
                               "it gets");
     }
+    plan.effective_policy = AutoShardPolicy::kOff;
+  } else if (spec.distribution.strategy == Strategy::kParameterServer) {
     plan.effective_policy = AutoShardPolicy::kOff;
   } else if (plan.effective_policy == AutoShardPolicy::kAuto) {
     const std::string reason = WhyNotByFile(spec);
@@ -79,6 +112,7 @@ Plan CompilePlan(InputSpec spec, std::string input) {
         "worker reads everything");
   }
   plan.spec = std::move(spec);
+  AddWarnings(&plan);
   return plan;
 }
 
@@ -108,11 +142,17 @@ Result<Plan> ParsePlan(const json& plan) {
   return parsed;
 }
 
-bool AgreesOnEnds(const Plan& plan, const Topology& topology) {
-  return topology.num_workers > 1 && plan.spec.distribution.strategy != Strategy::kMirrored;
+Topology SharingTopology(const Plan& plan, const Topology& topology) {
+  if (plan.spec.distribution.strategy != Strategy::kParameterServer) return topology;
+  return {1, 0, topology.replicas_per_worker};
 }
 
-Status CheckTopology(const Plan& plan, const Topology& topology) {
+bool AgreesOnEnds(const Plan& plan, const Topology& topology) {
+  return SharingTopology(plan, topology).num_workers > 1;
+}
+
+Status CheckTopology(const Plan& plan, const Topology& run) {
+  const Topology topology = SharingTopology(plan, run);
   const int64_t workers = topology.num_workers;
   const int64_t replicas = topology.replicas_in_sync();
   if (workers > 1 && plan.spec.distribution.strategy == Strategy::kMirrored) {
@@ -131,6 +171,7 @@ Status CheckTopology(const Plan& plan, const Topology& topology) {
     return InvalidArgument("spec.distribution.autoShardPolicy: File shares out files among " +
                            Plural(workers, "worker") + ", and " + reason + "; use Auto or Data");
   }
+  if (plan.spec.distribution.strategy == Strategy::kTpu && !function) return CheckStatic(plan, replicas);
   return {};
 }
 

@@ -19,6 +19,9 @@ struct Plan {
   std::vector<std::string> warnings;                         // e.g. that Auto became Data, and why
 };
 
+// The rules for pods, which local runs need not keep. Errors: InvalidArgument naming the field and the remedy.
+Status CheckForPods(const InputSpec& spec);
+
 // REQUIRES: `spec` came from ParseInputSpec. Cannot fail: all errors are ParseInputSpec's.
 Plan CompilePlan(InputSpec spec, std::string input);
 
@@ -34,6 +37,12 @@ struct Topology {
   int64_t replicas_per_worker = 1;
   int64_t replicas_in_sync() const { return num_workers * replicas_per_worker; }
 };
+
+// The part of the run that shares each global batch, and agrees on where it ends: all of it, or under ParameterServer
+// each worker by itself. Whatever follows from the number of workers or of replicas in sync follows from this one.
+Topology SharingTopology(const Plan& plan, const Topology& topology);
+// What may surprise in a run of this size, in words, beside the plan's own warnings.
+std::vector<std::string> TopologyWarnings(const Plan& plan, const Topology& topology);
 
 // The rules that need the size of the run: elements that cannot be split, File without files, strategy Mirrored with
 // several workers, ... Errors: InvalidArgument naming the field, the numbers and the remedy.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/words.h"
+#include "common/spec/map.h"
 #include "common/spec/object_reader.h"
 
 namespace headrace {
@@ -47,11 +48,21 @@ Transformation ParseSkip(ObjectReader& reader) { return Skip{reader.RequiredInt(
 json SkipToJson(const Transformation& t) { return {{"count", std::get<Skip>(t).count}}; }
 
 Transformation ParseInterleave(ObjectReader& reader) {
-  const int64_t cycle = reader.Int("cycleLength", 1, 4096).value_or(1);
-  return Interleave{cycle, reader.Int("blockLength", 1, kMaxElements).value_or(1)};
+  Interleave interleave;
+  interleave.cycle_length = reader.Int("cycleLength", 1, 4096).value_or(1);
+  interleave.block_length = reader.Int("blockLength", 1, kMaxElements).value_or(1);
+  interleave.num_parallel_calls = reader.Int("numParallelCalls", -1, 4096);
+  if (interleave.num_parallel_calls == 0) reader.Error("numParallelCalls", "must not be 0; -1 is tf.data.AUTOTUNE");
+  interleave.deterministic = reader.Bool("deterministic", true);
+  return interleave;
 }
 json InterleaveToJson(const Transformation& t) {
-  return {{"cycleLength", std::get<Interleave>(t).cycle_length}, {"blockLength", std::get<Interleave>(t).block_length}};
+  const auto& interleave = std::get<Interleave>(t);
+  json out = {{"cycleLength", interleave.cycle_length},
+              {"blockLength", interleave.block_length},
+              {"deterministic", interleave.deterministic}};
+  if (interleave.num_parallel_calls) out["numParallelCalls"] = *interleave.num_parallel_calls;
+  return out;
 }
 
 Transformation ParseEnumerate(ObjectReader& reader) {
@@ -88,6 +99,15 @@ json ShardToJson(const Transformation& t) {
   return {{"numShards", shard.num_shards}, {"index", shard.index}};
 }
 
+Transformation ParseFilter(ObjectReader& reader) { return Filter{reader.RequiredString("expression", 1024)}; }
+json FilterToJson(const Transformation& t) { return {{"expression", std::get<Filter>(t).expression}}; }
+
+Transformation ParseCache(ObjectReader& reader) { return Cache{reader.Int("maxBytes", 1, kMaxCount)}; }
+json CacheToJson(const Transformation& t) {
+  const auto& cache = std::get<Cache>(t);
+  return cache.max_bytes ? json{{"maxBytes", *cache.max_bytes}} : json::object();
+}
+
 struct Entry {
   std::string_view name;
   bool on_file_names;
@@ -106,6 +126,9 @@ constexpr std::array<Entry, std::variant_size_v<Transformation>> kTransformation
     {"enumerate", false, ParseEnumerate, EnumerateToJson},
     {"prefetch", false, ParsePrefetch, PrefetchToJson},
     {"shard", true, ParseShard, ShardToJson},
+    {"map", false, ParseMap, MapToJson},
+    {"filter", false, ParseFilter, FilterToJson},
+    {"cache", false, ParseCache, CacheToJson},
 }};
 
 }  // namespace

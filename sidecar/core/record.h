@@ -110,6 +110,13 @@ struct Record {
   int64_t index = 0;    // what enumerate gave it
 };
 
+// The value of a string feature: bytes within a record's, alive as long as the record. A row of a column of dtype
+// string is one of these.
+struct BytesRef {
+  const uint8_t* data = nullptr;
+  uint64_t size = 0;
+};
+
 // A file of the list of files, by its index in the FileTable.
 struct File {
   uint32_t index = 0;

@@ -35,8 +35,22 @@ inline uint16_t ToBfloat16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
+inline float FromFloat16(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
+  const uint32_t exponent = (half >> 10) & 0x1f;
+  const uint32_t fraction = half & 0x3ff;
+  if (exponent == 0) {  // zero or subnormal: the fraction counts units of 2^-24
+    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  const uint32_t wide = exponent == 0x1f ? 0xff : exponent + 112;
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+inline float FromBfloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
 // Calls fn(std::type_identity<T>) with the C++ type of an integer, bool (as uint8_t) or float32/64 dtype. float16 and
-// bfloat16 have none and are the caller's.
+// bfloat16 have none and are the caller's, as are strings.
 template <typename Fn>
 auto WithType(DType dtype, Fn&& fn) {
   switch (dtype) {
@@ -53,6 +67,7 @@ auto WithType(DType dtype, Fn&& fn) {
     case DType::kBfloat16:
     case DType::kFloat32: return fn(std::type_identity<float>());
     case DType::kFloat64: return fn(std::type_identity<double>());
+    case DType::kString: break;
   }
   return fn(std::type_identity<double>());
 }

@@ -27,7 +27,18 @@ std::unique_ptr<Decoder> MakeTensorsDecoder(const TensorsSource& source);
 // The component "index" of enumerate, before those of `rest`.
 std::unique_ptr<Decoder> MakeIndexDecoder(std::unique_ptr<Decoder> rest);
 
-// The decoder of a plan's source and pipeline.
-std::unique_ptr<Decoder> MakeDecoder(const Plan& plan, const std::vector<std::string>& paths);
+// What map makes of the components of `rest`, whose types are `components`. `field` is the map's, for messages.
+std::unique_ptr<Decoder> MakeMapDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
+                                        const Map& map, const std::string& field,
+                                        const std::vector<std::string>& paths);
+// Decodes as `rest` does, a few records at a time, so that what it holds between its stages stays small and in cache.
+std::unique_ptr<Decoder> MakeBlockDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components);
+
+// The decoder of a spec's source and of the first `stages` transformations of its pipeline: of the components that
+// RecordComponents (common/spec/components.h) gives for them.
+std::unique_ptr<Decoder> MakeDecoder(const InputSpec& spec, size_t stages, const std::vector<std::string>& paths);
+
+// The bytes of one record's values. REQUIRES: a shape without unknown dimensions.
+size_t RowBytes(const TensorSpec& component);
 
 }  // namespace headrace::side

@@ -59,7 +59,7 @@ Complaint StoreFloats(WireReader list, const Column& column, uint8_t* out) {
 
 Complaint StoreInts(WireReader list, const Column& column, uint8_t* out) {
   const DType dtype = column.feature.dtype;
-  if (IsFloat(dtype)) return "is an int64_list; give it an integer dtype";
+  if (IsFloat(dtype) || dtype == DType::kString) return "is an int64_list; give it an integer dtype";
   size_t count = 0;
   Complaint complaint;
   const auto store = [&](uint64_t varint) {
@@ -87,8 +87,23 @@ Complaint StoreInts(WireReader list, const Column& column, uint8_t* out) {
   return count == column.values ? "" : WrongCount(count, "integers", column);
 }
 
+// One value, by reference.
+Complaint StoreString(WireReader list, uint8_t* out) {
+  size_t count = 0;
+  BytesRef value;
+  while (const auto field = list.Next()) {
+    if (field->number != 1 || field->type != WireType::kBytes) continue;
+    value = {field->bytes.data(), field->bytes.size()};
+    ++count;
+  }
+  if (list.broken()) return "is a broken bytes_list";
+  std::memcpy(out, &value, sizeof value);
+  return count == 1 ? "" : "holds " + std::to_string(count) + " values, and a string feature takes one";
+}
+
 Complaint StoreBytes(WireReader list, const Column& column, uint8_t* out) {
-  if (column.feature.dtype != DType::kUint8) return "is a bytes_list; give it dtype uint8";
+  if (column.feature.dtype == DType::kString) return StoreString(list, out);
+  if (column.feature.dtype != DType::kUint8) return "is a bytes_list; give it dtype uint8, or string and a map";
   size_t count = 0;
   while (const auto field = list.Next()) {
     if (field->number != 1 || field->type != WireType::kBytes) continue;

@@ -87,19 +87,4 @@ std::unique_ptr<Decoder> MakeIndexDecoder(std::unique_ptr<Decoder> rest) {
   return std::make_unique<IndexDecoder>(std::move(rest));
 }
 
-std::unique_ptr<Decoder> MakeDecoder(const Plan& plan, const std::vector<std::string>& paths) {
-  std::unique_ptr<Decoder> decoder;
-  if (const auto* range = std::get_if<RangeSource>(&plan.spec.source)) {
-    decoder = MakeRangeDecoder(range->dtype);
-  } else if (const auto* tensors = std::get_if<TensorsSource>(&plan.spec.source)) {
-    decoder = MakeTensorsDecoder(*tensors);
-  } else {
-    decoder = MakeExampleDecoder(plan.spec.features, paths);
-  }
-  for (const Transformation& transformation : plan.spec.pipeline) {
-    if (std::holds_alternative<Enumerate>(transformation)) decoder = MakeIndexDecoder(std::move(decoder));
-  }
-  return decoder;
-}
-
 }  // namespace headrace::side

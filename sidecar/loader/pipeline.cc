@@ -68,7 +68,7 @@ uint64_t SlotLayout::Extents(int64_t rows, int64_t row_records, std::vector<ring
 class Pipeline::Epoch : public FeedEpoch {
  public:
   Epoch(Pipeline& pipeline, Pass pass)
-      : pipeline_(pipeline), deal_(pipeline.plan_, pipeline.topology_, pipeline.Iterate(pass)) {}
+      : pipeline_(pipeline), deal_(pipeline.plan_, pipeline.sharing_, pipeline.Iterate(pass)) {}
 
   Status PassOverSteps(int64_t steps) { return deal_.PassOverSteps(steps); }
 
@@ -99,31 +99,34 @@ class Pipeline::Epoch : public FeedEpoch {
 Pipeline::Pipeline(Plan plan, const Topology& topology, uint64_t run_seed)
     : plan_(std::move(plan)),
       topology_(topology),
+      sharing_(SharingTopology(plan_, topology)),
       run_seed_(run_seed),
-      layout_(plan_, topology),
+      layout_(plan_, sharing_),
       element_spec_(ElementSpec(plan_, topology)),
-      holds_steps_(MayDropLastStep(topology, PipelineElement(plan_.spec).components)) {}
+      holds_steps_(MayDropLastStep(sharing_, PipelineElement(plan_.spec).components)) {}
 
 Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& topology, const std::string& data_dir,
                                                    const std::string& run_id) {
   RETURN_IF_ERROR(CheckTopology(plan, topology));
-  const uint64_t run_seed = SeedOf(plan.hash + run_id);
+  // Workers that read everything by themselves should not all see it in one order.
+  const bool alone = SharingTopology(plan, topology).num_workers < topology.num_workers;
+  const uint64_t run_seed =
+      SeedOf(plan.hash + run_id + (alone ? "/" + std::to_string(topology.worker_index) : std::string()));
   std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(plan), topology, run_seed));
   const Plan& made = pipeline->plan_;
-  const TransformContext transform{topology};
+  const TransformContext transform{pipeline->sharing_, &made.spec, &pipeline->source_.files.paths};
   if (const auto* files = std::get_if<FilesSource>(&made.spec.source)) {
     ASSIGN_OR_RETURN(pipeline->source_.files, ListFiles(*files, data_dir));
     pipeline->source_.compression = files->compression;
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));
   }
-  AnyDataset dataset =
-      ApplyPipeline(made.spec.pipeline, "spec.pipeline", transform, MakeSource(made, transform, &pipeline->source_));
+  AnyDataset dataset = ApplyPipeline(transform, MakeSource(made, transform, &pipeline->source_));
   if (auto* records = std::get_if<DatasetPtr<Record>>(&dataset)) {
     pipeline->batches_ = MakeSingles(std::move(*records));
   } else {
     pipeline->batches_ = std::get<DatasetPtr<Batch>>(std::move(dataset));
   }
-  pipeline->decoder_ = MakeDecoder(made, pipeline->source_.files.paths);
+  pipeline->decoder_ = MakeDecoder(made.spec, made.spec.pipeline.size(), pipeline->source_.files.paths);
   return pipeline;
 }
 

@@ -47,7 +47,7 @@ class Pipeline : public Feed {
   int64_t cardinality() const override { return Cardinality(plan_.spec); }
   uint64_t run_seed() const override { return run_seed_; }
   uint64_t bytes_read() const override { return source_.bytes_read.load(std::memory_order_relaxed); }
-  int64_t default_prefetch_steps() const override { return topology_.replicas_in_sync(); }
+  int64_t default_prefetch_steps() const override { return sharing_.replicas_in_sync(); }
   const SourceContext& source() const { return source_; }
 
  private:
@@ -56,6 +56,7 @@ class Pipeline : public Feed {
 
   const Plan plan_;
   const Topology topology_;
+  const Topology sharing_;
   const uint64_t run_seed_;
   const SlotLayout layout_;
   const std::vector<TensorSpec> element_spec_;

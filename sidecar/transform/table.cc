@@ -2,8 +2,10 @@
 
 #include "sidecar/core/random.h"
 #include "sidecar/transform/batch.h"
+#include "sidecar/transform/cache.h"
 #include "sidecar/transform/counted.h"
 #include "sidecar/transform/enumerate.h"
+#include "sidecar/transform/filter.h"
 #include "sidecar/transform/repeat.h"
 #include "sidecar/transform/shuffle.h"
 
@@ -48,9 +50,20 @@ DatasetPtr<T> Apply(const Shard& shard, const Site& site, DatasetPtr<T> input) {
                                            topology.num_workers, site.field + ": too few elements to shard");
 }
 
+template <typename T>
+requires(!std::is_same_v<T, File>)  // lists of files are not cached
+    DatasetPtr<T> Apply(const Cache& cache, const Site& site, DatasetPtr<T> input) {
+  return std::make_unique<CacheDataset<T>>(std::move(input), cache, site.field);
+}
 // The ring prefetches for the whole pipeline: a prefetch within it changes no value.
 template <typename T>
 DatasetPtr<T> Apply(const Prefetch&, const Site&, DatasetPtr<T> input) {
+  return input;
+}
+
+// A map changes what records are decoded into, not which there are: decode/chain.cc has it.
+template <typename T>
+DatasetPtr<T> Apply(const Map&, const Site&, DatasetPtr<T> input) {
   return input;
 }
 
@@ -59,6 +72,11 @@ DatasetPtr<Record> Apply(const Interleave&, const Site&, DatasetPtr<Record> inpu
 
 DatasetPtr<Record> Apply(const Enumerate& enumerate, const Site&, DatasetPtr<Record> input) {
   return std::make_unique<EnumerateDataset>(std::move(input), enumerate.start);
+}
+
+// The site's position counts from 1: the stages before it are one fewer.
+DatasetPtr<Record> Apply(const Filter& filter, const Site& site, DatasetPtr<Record> input) {
+  return MakeFilter(std::move(input), filter, *site.context.spec, site.position - 1, *site.context.paths);
 }
 
 DatasetPtr<Batch> Apply(const headrace::Batch& batch, const Site&, DatasetPtr<Record> input) {
@@ -77,14 +95,14 @@ Site SiteOf(const std::vector<Transformation>& transformations, size_t i, const 
 
 }  // namespace
 
-AnyDataset ApplyPipeline(const std::vector<Transformation>& transformations, const std::string& path,
-                         const TransformContext& context, DatasetPtr<Record> input) {
+AnyDataset ApplyPipeline(const TransformContext& context, DatasetPtr<Record> input) {
+  const std::vector<Transformation>& transformations = context.spec->pipeline;
   AnyDataset dataset = std::move(input);
   for (size_t i = 0; i < transformations.size(); ++i) {
-    const Site site = SiteOf(transformations, i, path, context);
+    const Site site = SiteOf(transformations, i, "spec.pipeline", context);
     dataset = std::visit(
         [&](const auto& transformation, auto& on) -> AnyDataset {
-          // ParseInputSpec lets no enumerate or interleave stand after a batch.
+          // ParseInputSpec lets no enumerate, filter or interleave stand after a batch.
           if constexpr (requires { Apply(transformation, site, std::move(on)); }) {
             return Apply(transformation, site, std::move(on));
           } else {

@@ -11,12 +11,14 @@ namespace headrace::side {
 
 struct TransformContext {
   Topology topology;
+  // For what looks into records; both outlive the data set. Not needed for a pipeline on files.
+  const InputSpec* spec = nullptr;
+  const std::vector<std::string>* paths = nullptr;
 };
 
-// Puts the pipeline `transformations`, which stands at `path` of the spec, on `input`.
-AnyDataset ApplyPipeline(const std::vector<Transformation>& transformations, const std::string& path,
-                         const TransformContext& context, DatasetPtr<Record> input);
-// The same for the pipeline on the list of files.
+// Puts the pipeline of `context.spec` on `input`.
+AnyDataset ApplyPipeline(const TransformContext& context, DatasetPtr<Record> input);
+// The same for the pipeline on the list of files, which stands at `path` of the spec.
 DatasetPtr<File> ApplyFilePipeline(const std::vector<Transformation>& transformations, const std::string& path,
                                    const TransformContext& context, DatasetPtr<File> input);
 

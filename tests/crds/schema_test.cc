@@ -25,11 +25,17 @@ constexpr char kEverything[] = R"({
     "pipeline": [{"shuffle": {"bufferSize": 1, "seed": 1, "reshuffleEachIteration": false}}, {"repeat": {"count": 1}},
                  {"take": {"count": 1}}, {"skip": {"count": 1}}, {"shard": {"numShards": 2, "index": 1}},
                  {"shard": {"by": "Hint"}}]}},
-  "features": [{"name": "x", "dtype": "int64", "shape": [1], "default": [1]}],
-  "pipeline": [{"interleave": {"cycleLength": 1, "blockLength": 1}}, {"shuffle": {"bufferSize": 1, "seed": 1,
+  "features": [{"name": "x", "dtype": "int64", "shape": [1], "default": [1]}, {"name": "s", "dtype": "string"},
+               {"name": "i", "dtype": "string"}],
+  "pipeline": [{"interleave": {"cycleLength": 1, "blockLength": 1, "numParallelCalls": 4,
+                "deterministic": false}}, {"cache": {"maxBytes": 9}}, {"shuffle": {"bufferSize": 1, "seed": 1,
                 "reshuffleEachIteration": false}}, {"repeat": {"count": 1}}, {"take": {"count": 1}},
-               {"skip": {"count": 1}}, {"enumerate": {"start": 1}}, {"batch": {"size": 1, "dropRemainder": true}},
-               {"prefetch": {"bufferSize": 1}}, {"shard": {"numShards": 2, "index": 1}}, {"shard": {"by": "Hint"}}],
+               {"skip": {"count": 1}}, {"enumerate": {"start": 1}}, {"filter": {"expression": "x[0] > 1"}}, {"batch": {"size": 1, "dropRemainder": true}},
+               {"prefetch": {"bufferSize": 1}}, {"shard": {"numShards": 2, "index": 1}}, {"shard": {"by": "Hint"}},
+               {"map": {"feature": "s", "stringToNumber": "int64"}},
+               {"map": {"feature": "i", "decodeImage": {"shape": [2, 2, 3], "resize": "Nearest"}}}, {"map": {"feature": "x", "as": "y", "cast": "float32"}},
+               {"map": {"feature": "y", "scale": 2, "offset": 1}}, {"map": {"feature": "x", "reshape": []}},
+               {"map": {"feature": "x", "oneHot": {"depth": 2, "dtype": "int8"}}}],
   "distribution": {"strategy": "Mirrored", "autoShardPolicy": "Hint", "rebatch": "PerBatch", "replicasPerWorker": 2},
   "delivery": {"memory": "Host", "prefetchSteps": 2}
 })";
@@ -153,7 +159,23 @@ TEST(CrdSchema, EnumsAreTheParsers) {
     return range({{"delivery", {{"memory", value}}}});
   });
   check(properties.at("/features/items/properties/dtype/enum"_json_pointer), "dtype", [](const json& value) {
-    return json{{"source", {{"files", {{"paths", {"a"}}}}}}, {"features", {{{"name", "x"}, {"dtype", value}}}}};
+    json spec = {{"source", {{"files", {{"paths", {"a"}}}}}}, {"features", {{{"name", "x"}, {"dtype", value}}}}};
+    if (value == "string") spec["pipeline"] = {{{"map", {{"stringToNumber", "int32"}}}}};
+    return spec;
+  });
+  const json& map = properties.at("/pipeline/items/properties/map/properties"_json_pointer);
+  check(map.at("/cast/enum"_json_pointer), "cast", [&](const json& value) {
+    return range({{"pipeline", {{{"map", {{"cast", value}}}}}}});
+  });
+  check(map.at("/stringToNumber/enum"_json_pointer), "stringToNumber", [](const json& value) {
+    return json{{"source", {{"files", {{"paths", {"a"}}}}}},
+                {"features", {{{"name", "x"}, {"dtype", "string"}}}},
+                {"pipeline", {{{"map", {{"stringToNumber", value}}}}}}};
+  });
+  check(map.at("/decodeImage/properties/resize/enum"_json_pointer), "resize", [](const json& value) {
+    return json{{"source", {{"files", {{"paths", {"a"}}}}}},
+                {"features", {{{"name", "x"}, {"dtype", "string"}}}},
+                {"pipeline", {{{"map", {{"decodeImage", {{"shape", {2, 2, 1}}, {"resize", value}}}}}}}}};
   });
   const json& files = properties.at("/source/properties/files/properties"_json_pointer);
   for (const char* field : {"format", "compression"}) {

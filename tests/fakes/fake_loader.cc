@@ -66,6 +66,7 @@ void FillTensor(const TensorSpec& spec, int64_t label, int64_t rows, uint8_t* to
     case DType::kUint64: Ramp<uint64_t>(to, rows); break;
     case DType::kFloat32: Ramp<float>(to, rows); break;
     case DType::kFloat64: Ramp<double>(to, rows); break;
+    case DType::kString: break;
   }
 }
 

@@ -37,6 +37,20 @@ TEST(InputSpec, WritesOutItsDefaultsAndReadsThemBackUnchanged) {
   EXPECT_EQ(ToJson(*again), written);
 }
 
+TEST(InputSpec, ReadsBackEveryMap) {
+  json spec = Good();
+  spec["features"].push_back({{"name", "s"}, {"dtype", "string"}});
+  const json maps = json::parse(R"([
+      {"map": {"feature": "s", "decodeImage": {"shape": [2, 2, 3], "resize": "Bilinear"}, "as": "i"}},
+      {"map": {"feature": "s", "stringToNumber": "float64"}}, {"map": {"feature": "x", "as": "z", "reshape": [2, -1]}},
+      {"map": {"feature": "x", "scale": 0.5, "offset": -1}}, {"map": {"feature": "x", "offset": 2}},
+      {"map": {"feature": "y", "oneHot": {"depth": 3, "dtype": "int8"}}}, {"map": {"feature": "y", "cast": "bfloat16"}}])");
+  spec["pipeline"] = maps;
+  const auto parsed = ParseInputSpec(spec);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(ToJson(*parsed)["pipeline"], maps);
+}
+
 struct BadCase {
   const char* pointer;  // where in Good() the patch goes
   const char* value;
@@ -81,6 +95,47 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"/distribution", R"({"autoShardPolicy": "Data", "rebatch": "Continuous"})", "spec.distribution.rebatch",
                 "use PerBatch"},
         BadCase{"/distribution", R"({"replicasPerWorker": 0})", "spec.distribution.replicasPerWorker", "from 1"},
+        BadCase{"/features/0/dtype", R"("string")", "spec.features[0].shape", "must be [] for dtype string"},
+        BadCase{"/features/2", R"({"name": "s", "dtype": "string"})", "spec.features[2].dtype",
+                "strings cannot be delivered yet; make numbers of it with a map"},
+        BadCase{"/pipeline/1", R"({"map": {"cast": "float32"}})", "spec.pipeline[1].map",
+                "feature is required where there are several components: \"x\" or \"y\""},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "z", "cast": "int8"}})", "spec.pipeline[1].map",
+                "there is no component \"z\" here; did you mean \"x\"?"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "as": "y", "cast": "int8"}})", "spec.pipeline[1].map",
+                "as: \"y\" is there already"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x"}})", "spec.pipeline[1].map", "exactly one operation"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "cast": "int8", "scale": 2}})", "spec.pipeline[1].map",
+                "exactly one operation"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "y", "scale": 2}})", "spec.pipeline[1].map",
+                "component \"y\" is int64, and scale and offset act on floats; put a map {cast: float32} before"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "oneHot": {"depth": 2}}})", "spec.pipeline[1].map",
+                "put a map {cast: int64} before"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "oneHot": {"depth": 0}}})",
+                "spec.pipeline[1].map.oneHot.depth", "0 is not a whole number from 1"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "stringToNumber": "int32"}})", "spec.pipeline[1].map",
+                "is float32 and no string"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "stringToNumber": "int8"}})",
+                "spec.pipeline[1].map.stringToNumber", "is not one of"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "reshape": [3, -1]}})", "spec.pipeline[1].map",
+                "8 values a record, and reshape [3,-1] does not hold as many"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "reshape": [-1, -1]}})", "spec.pipeline[1].map.reshape",
+                "at most one"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "scale": "2"}})", "spec.pipeline[1].map.scale",
+                "must be a number"},
+        BadCase{"/pipeline/1", R"({"filter": {"expression": "y < 5 && z > 1"}})", "spec.pipeline[1].filter",
+                "at column 10: there is no component \"z\" here; did you mean"},
+        BadCase{"/pipeline/3", R"({"filter": {"expression": "y < 5"}})", "spec.pipeline[3].filter",
+                "must come before batch"},
+        BadCase{"/pipeline/1", R"({"filter": {}})", "spec.pipeline[1].filter.expression", "is required"},
+        BadCase{"/pipeline/0", R"({"interleave": {"numParallelCalls": 0}})",
+                "spec.pipeline[0].interleave.numParallelCalls", "must not be 0; -1 is tf.data.AUTOTUNE"},
+        BadCase{"/pipeline/1", R"({"cache": {"maxBytes": 0}})", "spec.pipeline[1].cache.maxBytes",
+                "0 is not a whole number from 1"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "decodeImage": {"shape": [2, 2]}}})",
+                "spec.pipeline[1].map.decodeImage.shape", "[2,2] must be [height, width, channels]"},
+        BadCase{"/pipeline/1", R"({"map": {"feature": "x", "decodeImage": {"shape": [2, 2, 3]}}})",
+                "spec.pipeline[1].map", "is float32 and no string; give the feature that holds the images dtype"},
         BadCase{"/delivery", R"([])", "spec.delivery", "must be an object"}));
 
 TEST(InputSpec, ReportsEveryErrorAtOnce) {

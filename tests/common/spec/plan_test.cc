@@ -117,5 +117,96 @@ TEST(Plan, RefusesATopologyItCannotServe) {
   EXPECT_THAT(CheckTopology(mirrored, {2, 0, 1}).message(), HasSubstr("use MultiWorkerMirrored"));
 }
 
+std::string Strategy(const std::string& name, const std::string& policy = "Auto") {
+  return R"(, "distribution": {"strategy": ")" + name + R"(", "autoShardPolicy": ")" + policy + "\"}";
+}
+
+TEST(Strategies, TpuDemandsStaticShapesAndEqualParts) {
+  const auto check = [](const std::string& pipeline, const Topology& topology) {
+    return CheckTopology(PlanOf(Range(R"({"stop": 64})", pipeline, Strategy("TPU"))), topology).message();
+  };
+  const std::string drop = R"([{"batch": {"size": 8, "dropRemainder": true}}])";
+  EXPECT_EQ(check(drop, {2, 0, 4}), "");
+  EXPECT_EQ(check("[]", {1, 0, 1}), "");
+  EXPECT_THAT(check(R"([{"batch": {"size": 8}}])", {2, 0, 4}),
+              HasSubstr("dimension 0 of component \"value\" can vary: TensorSpec(shape=(None,), dtype=tf.int64, "
+                        "name=None); give every batch of spec.pipeline dropRemainder: true"));
+  EXPECT_THAT(check(R"([{"batch": {"size": 2}}, {"batch": {"size": 8, "dropRemainder": true}}])", {1, 0, 2}),
+              HasSubstr("dimension 1 of component \"value\""));
+  EXPECT_THAT(check(drop, {3, 0, 1}), HasSubstr("a global batch of 8 cannot be cut into 3 equal parts, one for each "
+                                                "replica; make the size of the last batch of spec.pipeline 6 or 9"));
+  const Plan plan = PlanOf(Range(R"({"stop": 64})", drop, Strategy("TPU")));
+  EXPECT_EQ(ToString(ElementSpec(plan, {2, 1, 2})), "TensorSpec(shape=(2,), dtype=tf.int64, name=None)");
+}
+
+TEST(Strategies, ParameterServerWorkersAreByThemselves) {
+  const std::string batch = R"([{"batch": {"size": 8, "dropRemainder": true}}])";
+  const Plan plan = PlanOf(Range(R"({"stop": 64})", batch, Strategy("ParameterServer")));
+  EXPECT_EQ(plan.effective_policy, AutoShardPolicy::kOff);
+  EXPECT_TRUE(plan.warnings.empty());
+  EXPECT_EQ(ToString(ElementSpec(plan, {5, 3, 2})), "TensorSpec(shape=(4,), dtype=tf.int64, name=None)");
+  EXPECT_TRUE(CheckTopology(PlanOf(Range(R"({"stop": 64})", "[]", Strategy("ParameterServer"))), {5, 3, 1}).ok())
+      << "a worker with one replica cuts nothing";
+  const auto refused = ParseInputSpec(json::parse(Range(R"({"stop": 8})", batch, Strategy("ParameterServer", "Data"))));
+  EXPECT_THAT(refused.status().message(),
+              HasSubstr("spec.distribution.autoShardPolicy: \"Data\" does not go with strategy ParameterServer"));
+}
+
+TEST(Strategies, OnlyWorkersThatShareBatchesAgreeOnTheirEnds) {
+  const auto agrees = [](const char* strategy, const Topology& topology) {
+    return AgreesOnEnds(PlanOf(Range(R"({"stop": 8})", R"([{"batch": {"size": 4}}])", Strategy(strategy))), topology);
+  };
+  EXPECT_TRUE(agrees("MultiWorkerMirrored", {2, 0, 1}));
+  EXPECT_TRUE(agrees("TPU", {2, 1, 4}));
+  EXPECT_FALSE(agrees("MultiWorkerMirrored", {1, 0, 8}));
+  EXPECT_FALSE(agrees("ParameterServer", {2, 0, 1}));
+}
+
+std::vector<std::string> WarningsOf(const std::string& spec, const Topology& topology) {
+  const Plan plan = PlanOf(spec);
+  std::vector<std::string> warnings = plan.warnings;
+  for (const std::string& warning : TopologyWarnings(plan, topology)) warnings.push_back(warning);
+  return warnings;
+}
+
+TEST(Warnings, NameFieldEffectAndRemedy) {
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  const std::string off = Strategy("MultiWorkerMirrored", "Off");
+  const auto range = [&](const std::string& pipeline, const Topology& topology = {}, const std::string& rest = "") {
+    return WarningsOf(Range(R"({"stop": 64})", pipeline, rest.empty() ? off : rest), topology);
+  };
+  const auto files = [](const std::string& pipeline, const Topology& topology) {
+    return WarningsOf(
+        R"({"source": {"files": {"paths": ["a"]}}, "features": [{"name": "x"}], "pipeline": )" + pipeline + "}",
+        topology);
+  };
+  EXPECT_THAT(range(R"([{"shuffle": {"bufferSize": 9}}, {"repeat": {}}, {"batch": {"size": 8}}])", {2, 0, 2}),
+              IsEmpty());
+  EXPECT_THAT(range(R"([{"batch": {"size": 8}}, {"shuffle": {"bufferSize": 9}}])"),
+              ElementsAre(HasSubstr("spec.pipeline[1].shuffle: stands after a batch")));
+  EXPECT_THAT(range(R"([{"repeat": {"count": 2}}, {"shuffle": {"bufferSize": 9}}])"),
+              ElementsAre(HasSubstr("spec.pipeline[1].shuffle: stands after spec.pipeline[0].repeat")));
+  EXPECT_THAT(range(R"([{"shuffle": {"bufferSize": 9, "reshuffleEachIteration": false}}, {"cache": {}}])"), IsEmpty());
+  EXPECT_THAT(range(R"([{"shuffle": {"bufferSize": 9}}, {"cache": {}}])"),
+              ElementsAre(HasSubstr("spec.pipeline[1].cache: stands after spec.pipeline[0].shuffle, so every epoch")));
+  EXPECT_THAT(range(R"([{"repeat": {}}, {"cache": {}}])"),
+              ElementsAre(HasSubstr("spec.pipeline[1].cache: stands after an endless spec.pipeline[0].repeat")));
+  EXPECT_THAT(range(R"([{"cache": {}}, {"take": {"count": 3}}])"),
+              ElementsAre(HasSubstr("spec.pipeline[1].take after it may end each pass before")));
+  EXPECT_THAT(range(R"([{"shuffle": {"bufferSize": 9, "seed": 1}}])", {3, 0, 1}, Strategy("ParameterServer")),
+              ElementsAre(HasSubstr("spec.pipeline[0].shuffle.seed: under strategy ParameterServer")));
+  EXPECT_THAT(range(R"([{"batch": {"size": 8}}])", {3, 0, 1}),
+              ElementsAre(HasSubstr("a global batch of 8 is cut for 3 replicas in sync")));
+  EXPECT_THAT(
+      files(R"([{"take": {"count": 5}}, {"batch": {"size": 8}}])", {2, 0, 1}),
+      ElementsAre(HasSubstr("spec.pipeline[0].take: under policy File it acts on the records of each of the 2")));
+  EXPECT_THAT(files(R"([{"batch": {"size": 8, "dropRemainder": true}}])", {2, 0, 1}),
+              ElementsAre(HasSubstr("spec.pipeline[0].batch.dropRemainder: under policy File")));
+  EXPECT_THAT(files(R"([{"filter": {"expression": "x > 1"}}, {"batch": {"size": 8}}])", {2, 0, 1}),
+              ElementsAre(HasSubstr("spec.pipeline[0].filter: under policy File each worker filters its own files")));
+  EXPECT_THAT(files(R"([{"take": {"count": 5}}, {"batch": {"size": 8}}])", {1, 0, 2}), IsEmpty());
+}
+
 }  // namespace
 }  // namespace headrace

@@ -1,0 +1,123 @@
+#include "common/spec/components.h"
+
+#include <algorithm>
+
+#include "common/base/words.h"
+#include "common/spec/expression.h"
+#include "common/spec/map.h"
+#include "common/spec/tensor_fields.h"
+
+namespace headrace {
+namespace {
+
+constexpr int64_t kMaxRecordBytes = int64_t{1} << 30;
+
+std::vector<TensorSpec> SourceComponents(const InputSpec& spec) {
+  std::vector<TensorSpec> components;
+  if (const auto* range = std::get_if<RangeSource>(&spec.source)) {
+    components.push_back({"value", range->dtype, {}});
+  } else if (const auto* tensors = std::get_if<TensorsSource>(&spec.source)) {
+    for (const InlineTensor& tensor : tensors->tensors) {
+      components.push_back({tensor.name, tensor.dtype, {tensor.shape.begin() + 1, tensor.shape.end()}});
+    }
+  } else {
+    for (const Feature& feature : spec.features) components.push_back({feature.name, feature.dtype, feature.shape});
+  }
+  return components;
+}
+
+std::vector<std::string_view> Names(const std::vector<TensorSpec>& components) {
+  std::vector<std::string_view> names;
+  for (const TensorSpec& component : components) names.push_back(component.name);
+  return names;
+}
+
+Status CheckSize(const TensorSpec& component) {
+  int64_t bytes = static_cast<int64_t>(DTypeSize(component.dtype));
+  for (const int64_t dim : component.shape) {
+    if (dim != kUnknownDim && (__builtin_mul_overflow(bytes, dim, &bytes) || bytes > kMaxRecordBytes)) {
+      return InvalidArgument("would take more than 1 GiB a record");
+    }
+  }
+  if (component.shape.size() <= kMaxDims) return {};
+  return InvalidArgument("would have " + std::to_string(component.shape.size()) + " dimensions; at most " +
+                         std::to_string(kMaxDims) + " are offered");
+}
+
+Status ApplyMap(const Map& map, std::vector<TensorSpec>& components) {
+  ASSIGN_OR_RETURN(const size_t at, FindComponent(components, map.feature));
+  const std::string component = "component \"" + components[at].name + "\" ";
+  auto mapped = MappedType(map.operation, components[at]);
+  if (mapped.ok()) {
+    if (const Status size = CheckSize(*mapped); !size.ok()) mapped = size;
+  }
+  if (!mapped.ok()) return InvalidArgument(component + mapped.status().message());
+  if (map.as.empty()) {
+    components[at] = *mapped;
+    return {};
+  }
+  const std::vector<std::string_view> names = Names(components);
+  if (std::find(names.begin(), names.end(), map.as) != names.end()) {
+    return InvalidArgument("as: \"" + map.as + "\" is there already; leave `as` out to replace it, or choose another");
+  }
+  mapped->name = map.as;
+  components.push_back(*mapped);
+  return {};
+}
+
+}  // namespace
+
+Result<size_t> FindComponent(const std::vector<TensorSpec>& components, const std::string& name) {
+  const std::vector<std::string_view> names = Names(components);
+  if (name.empty()) {
+    if (components.size() == 1) return size_t{0};
+    return InvalidArgument("feature is required where there are several components: " + QuotedList(names));
+  }
+  const auto it = std::find(names.begin(), names.end(), name);
+  if (it != names.end()) return static_cast<size_t>(it - names.begin());
+  const std::string nearest = NearestName(name, names);
+  return InvalidArgument("there is no component \"" + name + "\" here; " +
+                         (nearest.empty() ? "there is " + QuotedList(names) : "did you mean \"" + nearest + "\"?"));
+}
+
+std::vector<TensorSpec> RecordComponents(const InputSpec& spec, size_t stages, std::vector<FieldError>* errors) {
+  std::vector<TensorSpec> components = SourceComponents(spec);
+  for (size_t i = 0; i < stages; ++i) {
+    const Transformation& transformation = spec.pipeline[i];
+    Status status;
+    if (std::holds_alternative<Enumerate>(transformation)) {
+      const std::vector<std::string_view> names = Names(components);
+      if (std::find(names.begin(), names.end(), "index") != names.end()) {
+        status = InvalidArgument("adds the component \"index\", and there is one already; name that one otherwise");
+      }
+      components.insert(components.begin(), {"index", DType::kInt64, {}});
+    } else if (const auto* map = std::get_if<Map>(&transformation)) {
+      status = ApplyMap(*map, components);
+    } else if (const auto* filter = std::get_if<Filter>(&transformation); filter != nullptr && errors != nullptr) {
+      status = Expression::Parse(filter->expression, components).status();
+    }
+    if (status.ok() || errors == nullptr) continue;
+    errors->push_back({"spec.pipeline[" + std::to_string(i) + "]." + std::string(TransformationName(transformation)),
+                       status.message()});
+  }
+  return components;
+}
+
+void CheckComponents(const InputSpec& spec, std::vector<FieldError>* errors) {
+  const size_t before = errors->size();
+  const std::vector<TensorSpec> components = RecordComponents(spec, spec.pipeline.size(), errors);
+  if (errors->size() > before) return;  // what comes of a broken pipeline says nothing
+  for (const TensorSpec& component : components) {
+    if (component.dtype != DType::kString) continue;
+    const auto feature = std::find_if(spec.features.begin(), spec.features.end(),
+                                      [&](const Feature& f) { return f.name == component.name; });
+    const std::string index = std::to_string(feature - spec.features.begin());
+    errors->push_back({"spec.features[" + index + "].dtype",
+                       "\"" + component.name +
+                           "\" is still a string at the end of the pipeline, and strings cannot be delivered yet; make "
+                           "numbers of it with a map {feature: " +
+                           component.name + ", stringToNumber: ...} or {decodeImage: ...}, without `as`"});
+  }
+}
+
+}  // namespace headrace

@@ -1,0 +1,55 @@
+#include "common/spec/features.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "common/spec/object_reader.h"
+#include "common/spec/tensor_fields.h"
+
+namespace headrace {
+
+using nlohmann::json;
+
+std::vector<Feature> ParseFeatures(const json& list, const std::string& path, std::vector<FieldError>* errors) {
+  std::vector<Feature> features;
+  std::set<std::string> names;
+  for (size_t i = 0; i < list.size(); ++i) {
+    ObjectReader reader(list[i], path + "[" + std::to_string(i) + "]", errors);
+    Feature feature;
+    feature.name = reader.RequiredString("name", 128);
+    feature.dtype = ReadDType(reader, DType::kFloat32, AlsoString::kYes);
+    feature.shape = ReadShape(reader, feature.dtype);
+    if (feature.dtype == DType::kString && !feature.shape.empty()) {
+      reader.Error("shape", "must be [] for dtype string: one value a record");
+    }
+    if (feature.dtype == DType::kString && reader.Has("default")) {
+      reader.Error("default", "does not go with dtype string");
+    }
+    if (const json* value = reader.Array("default", 1, kMaxInlineValues); value != nullptr && value->is_array()) {
+      feature.default_value = ReadNumbers(reader, "default", *value);
+      feature.has_default = true;
+      const int64_t wanted = NumValues(feature.shape);
+      if (value->size() != 1 && static_cast<int64_t>(value->size()) != wanted) {
+        reader.Error("default", "has " + std::to_string(value->size()) + " numbers; it takes 1 or " +
+                                    std::to_string(wanted) + ", as many as the shape holds");
+      }
+    }
+    if (!feature.name.empty() && !names.insert(feature.name).second) {
+      reader.Error("name", '"' + feature.name + "\" stands twice; each feature needs a name of its own");
+    }
+    features.push_back(std::move(feature));
+  }
+  return features;
+}
+
+json FeaturesToJson(const std::vector<Feature>& features) {
+  json list = json::array();
+  for (const Feature& feature : features) {
+    json object = {{"name", feature.name}, {"dtype", DTypeName(feature.dtype)}, {"shape", feature.shape}};
+    if (feature.has_default) object["default"] = feature.default_value;
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+}  // namespace headrace

@@ -1,0 +1,76 @@
+// The decoder of a whole pipeline: the source's, wrapped by one for each transformation that changes components.
+#include <algorithm>
+#include <utility>
+
+#include "common/spec/components.h"
+#include "sidecar/decode/decoder.h"
+
+namespace headrace::side {
+namespace {
+
+constexpr size_t kBlockBytes = 128 << 10;  // about half of a level-2 cache
+constexpr size_t kMaxBlockRecords = 1024;
+
+class BlockDecoder : public Decoder {
+ public:
+  BlockDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components) : rest_(std::move(rest)) {
+    size_t record_bytes = 1;
+    for (const TensorSpec& component : components) {
+      row_bytes_.push_back(RowBytes(component));
+      record_bytes += row_bytes_.back();
+    }
+    records_ = std::clamp<size_t>(kBlockBytes / record_bytes, 1, kMaxBlockRecords);
+  }
+
+  Status Decode(std::span<const Record> records, std::span<uint8_t* const> columns) override {
+    columns_.assign(columns.begin(), columns.end());
+    while (!records.empty()) {
+      const size_t count = std::min(records_, records.size());
+      RETURN_IF_ERROR(rest_->Decode(records.first(count), columns_));
+      for (size_t c = 0; c < columns_.size(); ++c) columns_[c] += count * row_bytes_[c];
+      records = records.subspan(count);
+    }
+    return {};
+  }
+
+ private:
+  const std::unique_ptr<Decoder> rest_;
+  std::vector<size_t> row_bytes_;
+  size_t records_ = 1;
+  std::vector<uint8_t*> columns_;
+};
+
+std::unique_ptr<Decoder> MakeSourceDecoder(const InputSpec& spec, const std::vector<std::string>& paths) {
+  if (const auto* range = std::get_if<RangeSource>(&spec.source)) return MakeRangeDecoder(range->dtype);
+  if (const auto* tensors = std::get_if<TensorsSource>(&spec.source)) return MakeTensorsDecoder(*tensors);
+  return MakeExampleDecoder(spec.features, paths);
+}
+
+}  // namespace
+
+std::unique_ptr<Decoder> MakeBlockDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components) {
+  return std::make_unique<BlockDecoder>(std::move(rest), components);
+}
+
+std::unique_ptr<Decoder> MakeDecoder(const InputSpec& spec, size_t stages, const std::vector<std::string>& paths) {
+  std::unique_ptr<Decoder> decoder = MakeSourceDecoder(spec, paths);
+  bool maps = false;
+  for (size_t i = 0; i < stages; ++i) {
+    if (std::holds_alternative<Enumerate>(spec.pipeline[i])) decoder = MakeIndexDecoder(std::move(decoder));
+    if (const auto* map = std::get_if<Map>(&spec.pipeline[i])) {
+      const std::string field = "spec.pipeline[" + std::to_string(i) + "].map";
+      decoder = MakeMapDecoder(std::move(decoder), RecordComponents(spec, i, nullptr), *map, field, paths);
+      maps = true;
+    }
+  }
+  if (!maps) return decoder;
+  return MakeBlockDecoder(std::move(decoder), RecordComponents(spec, stages, nullptr));
+}
+
+size_t RowBytes(const TensorSpec& component) {
+  size_t bytes = DTypeSize(component.dtype);
+  for (const int64_t dim : component.shape) bytes *= static_cast<size_t>(dim);
+  return bytes;
+}
+
+}  // namespace headrace::side

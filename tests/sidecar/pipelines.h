@@ -1,0 +1,91 @@
+// Runs a spec through the loader's pipeline, as its engine does, and keeps what every replica of one worker gets.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sidecar/loader/pipeline.h"
+
+namespace headrace::side {
+
+struct Delivered {
+  int64_t step = 0;
+  int64_t replica = 0;
+  int64_t rows = 0;
+  std::vector<std::vector<int64_t>> dims;  // by component
+  std::vector<std::vector<uint8_t>> bytes;
+
+  template <typename T>
+  std::vector<T> Values(size_t component = 0) const {
+    std::vector<T> values(bytes[component].size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), bytes[component].data(), values.size() * sizeof(T));
+    return values;
+  }
+};
+
+class PipelineRun {
+ public:
+  explicit PipelineRun(const std::string& spec, Topology topology = {}, const std::string& data_dir = "") {
+    auto parsed = ParseInputSpec(nlohmann::json::parse(spec));
+    if (!parsed.ok()) {
+      status_ = parsed.status();
+      return;
+    }
+    auto created = Pipeline::Create(CompilePlan(std::move(*parsed), "test"), topology, data_dir, "run");
+    status_ = created.status();
+    if (created.ok()) pipeline_ = std::move(*created);
+  }
+
+  const Status& status() const { return status_; }
+  Pipeline& pipeline() { return *pipeline_; }
+
+  // All deliveries of an epoch, up to `most`; what there was before an error, which status() then holds.
+  std::vector<Delivered> Epoch(uint64_t epoch = 0, size_t most = 10000) {
+    std::vector<Delivered> all;
+    if (pipeline_ == nullptr) return all;
+    auto feed = pipeline_->Start({epoch, 0, pipeline_->run_seed()});
+    status_ = feed.status();
+    FeedEpoch::Delivery delivery;
+    std::vector<uint8_t> slot(pipeline_->max_bytes());
+    std::vector<ring::ComponentExtent> extents;
+    while (status_.ok() && all.size() < most) {
+      const auto more = (*feed)->Next(&delivery);
+      status_ = more.status();
+      if (!more.ok() || !*more) break;
+      std::fill(slot.begin(), slot.end(), uint8_t{0xee});
+      status_ = (*feed)->Write(slot.data(), slot.size(), &extents);
+      if (!status_.ok()) break;
+      Delivered& delivered = all.emplace_back(Delivered{delivery.step, delivery.replica, delivery.rows, {}, {}});
+      for (const ring::ComponentExtent& extent : extents) {
+        delivered.dims.emplace_back(extent.dims, extent.dims + extent.ndim);
+        delivered.bytes.emplace_back(&slot[0] + extent.offset, &slot[0] + extent.offset + extent.bytes);
+      }
+    }
+    return all;
+  }
+
+  // The values of one component over all deliveries of an epoch.
+  template <typename T>
+  std::vector<T> Values(size_t component = 0, uint64_t epoch = 0) {
+    std::vector<T> values;
+    for (const Delivered& delivered : Epoch(epoch)) {
+      for (const T value : delivered.Values<T>(component)) values.push_back(value);
+    }
+    return values;
+  }
+
+ private:
+  Status status_;
+  std::unique_ptr<Pipeline> pipeline_;
+};
+
+inline std::string RangeSpec(int64_t stop, const std::string& pipeline, const std::string& rest = "") {
+  return R"({"source": {"range": {"stop": )" + std::to_string(stop) + R"(}}, "pipeline": )" + pipeline + rest + "}";
+}
+
+}  // namespace headrace::side
