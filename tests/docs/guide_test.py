@@ -5,10 +5,12 @@
 
 docs/guide.md: a block whose first line is `# NAME.yaml` or `# NAME.py` is that file, in a folder of this test's own. In a
 ```console block, each line with `$` is run there by bash, must end with status 0, and the lines up to the next `$` are
-what it must print to standard output. Each command is a test, and so is that each section without sections of its own has one.
+what it must print to standard output. Each command is a test, and so is that each section without sections of its own
+has one.
 
-README.md and every other page of docs/: a ```yaml block that is a DistributedInput must be accepted by `headrace
-explain`, and a ```python block must compile. (tests/client/python_test.py runs those of docs/client.md.)
+README.md and every other page of docs/: a ```yaml block that is a DistributedInput, or begins with `source:` and so is
+the spec of one, must be accepted by `headrace explain`, and a ```python block must compile.
+(tests/client/python_test.py runs those of docs/client.md.)
 """
 
 import difflib
@@ -18,12 +20,14 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = ROOT / "build" / "release" / "bin"
 TIMEOUT_S = 60
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 HEADING = re.compile(r"^(#+) (.*)$", re.M)
+HEADER = "apiVersion: headrace.dev/v1alpha1\nkind: DistributedInput\nmetadata: {name: shown}\nspec:\n"
 WITHOUT_EXAMPLE = {"From TensorFlow"}  # a table of names
 
 
@@ -124,6 +128,8 @@ def check_page(page, tests):
             tests.result(f"{name}:{line}: python", problem)
         elif language == "yaml" and "kind: DistributedInput" in body:
             tests.result(f"{name}:{line}: DistributedInput", explain(body))
+        elif language == "yaml" and body.startswith("source:"):
+            tests.result(f"{name}:{line}: a DistributedInput's spec", explain(HEADER + textwrap.indent(body, "  ")))
 
 
 def explain(text):
