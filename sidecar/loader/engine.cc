@@ -133,7 +133,8 @@ Status Engine::RunEpoch(const std::atomic<bool>& stop) {
     }
     // A client moves all replicas, between steps.
     const ring::Position here = position_;
-    if (MoveToWanted() || (on_demand_ && !AwaitDemand(stop))) return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
+    if (MoveToWanted() || (on_demand_ && !AwaitDemand(stop)))
+      return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
   }
   return {};
 }
