@@ -196,12 +196,13 @@ class Comparison {
     if (!global.is_null() && differences_.empty() && global != longest) Differ("global_steps", global, longest);
   }
 
-  // A worker's own steps, and those without data until the last worker ends.
+  // A worker's own steps, and those without data until the last worker ends, or max_steps cuts all of them off.
   json UntilAllEnd(json steps) const {
-    const json& global = expect_.value("global_steps", json());
+    size_t longest = 0;
+    for (const json& worker : expect_.at("steps")) longest = std::max(longest, worker.size());
     json none = json::array();
     for (int64_t r = 0; r < case_.replicas_per_worker; ++r) none.push_back(json::array());
-    while (case_.workers > 1 && global.is_number() && steps.size() < global.get<size_t>()) steps.push_back(none);
+    while (case_.workers > 1 && steps.size() < longest) steps.push_back(none);
     return steps;
   }
 

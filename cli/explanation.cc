@@ -30,6 +30,9 @@ int64_t GlobalBatchSize(const InputSpec& spec) {
 }
 
 std::string PolicyReason(const Plan& plan) {
+  if (std::holds_alternative<FunctionSource>(plan.spec.source)) {
+    return "the function shards by itself: what it yields is delivered as it is";
+  }
   const bool files = std::holds_alternative<FilesSource>(plan.spec.source);
   std::string why;
   if (plan.spec.distribution.auto_shard_policy == AutoShardPolicy::kAuto) {

@@ -113,4 +113,12 @@ std::string LoaderGroup::Death(int64_t worker) {
          tail;
 }
 
+std::string LoaderGroup::FunctionDeath(int64_t worker) {
+  const auto w = static_cast<size_t>(worker);
+  const std::optional<int> status = w < functions_.size() ? functions_[w].Wait(0) : std::nullopt;
+  if (!status) return "";
+  return "spec.source.function.command: the function of worker " + std::to_string(worker) + " ended with status " +
+         std::to_string(*status) + " before it called headrace.serve()";
+}
+
 }  // namespace headrace::cli

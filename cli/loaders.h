@@ -34,6 +34,8 @@ class LoaderGroup {
   std::string RunDirectory(int64_t worker) const;  // what HEADRACE_DIR is for its trainers
   // Why worker's loader is not there: its exit status and last log lines. Empty while it runs.
   std::string Death(int64_t worker);
+  // Why a loader that does not come waits in vain: its function has ended. Empty while that runs, and without one.
+  std::string FunctionDeath(int64_t worker);
 
  private:
   Status StartFunction(const FunctionSource& function, int64_t worker, const LoaderOptions& options);

@@ -63,9 +63,15 @@ class Printer {
 
   Status Connect(const std::string& input) {
     for (int64_t w = 0; w < loaders_->workers(); ++w) {
-      const auto gone = [this, w] { return Interrupted() != 0 || !loaders_->Death(w).empty(); };
+      const auto gone = [this, w] {
+        return Interrupted() != 0 || !loaders_->Death(w).empty() || !loaders_->FunctionDeath(w).empty();
+      };
       auto stream = WorkerStream::Connect(loaders_->RunDirectory(w), kConnectTimeoutMs, gone);
-      if (!stream.ok()) return Explain(w, stream.status());
+      if (!stream.ok()) {
+        const std::string function = loaders_->FunctionDeath(w);
+        const bool given_up = stream.status().code() == Code::kCancelled;
+        return given_up && !function.empty() ? InvalidArgument(function) : Explain(w, stream.status());
+      }
       streams_.push_back(std::move(stream).value());
     }
     const WorkerStream& first = *streams_[0];

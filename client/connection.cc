@@ -82,18 +82,18 @@ Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy
   return connection;
 }
 
-Result<ring::RingReader::Outcome> Connection::Next(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view) {
+Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t timeout_ms, ring::SlotView* view) {
   using Outcome = ring::RingReader::Outcome;
-  if (epoch != newest_epoch_) {
-    return InvalidArgument("replica " + std::to_string(replica_) + ": this iterator, of epoch " +
-                           std::to_string(epoch) + ", was ended by the newer one of epoch " +
-                           std::to_string(newest_epoch_) + ": a replica has one iterator at a time");
+  if (iterator != newest_iterator_) {
+    return InvalidArgument("replica " + std::to_string(replica_) +
+                           ": this iterator was ended by the newer one, of epoch " + std::to_string(newest_epoch_) +
+                           ": a replica has one iterator at a time");
   }
   uint64_t start = 0;
   int64_t left_ms = timeout_ms < 0 ? INT64_MAX : timeout_ms;
   while (true) {
     const int slice_ms = static_cast<int>(std::min<int64_t>(left_ms, kWatchMs));
-    ASSIGN_OR_RETURN(Outcome outcome, reader_->Next(epoch, slice_ms, view));
+    ASSIGN_OR_RETURN(Outcome outcome, reader_->Next(newest_epoch_, slice_ms, view));
     if (outcome != Outcome::kTimeout) return outcome;
     RETURN_IF_ERROR(CheckLoader());
     if (timeout_ms < 0) continue;

@@ -34,18 +34,23 @@ class Connection {
   const ring::HandshakeReply& reply() const { return reply_; }
   const std::vector<Component>& components() const { return components_; }
 
-  // The epoch that the next iterator reads, and its start.
+  // The epoch that the next iterator reads, and its start, which gives the iterator's number: an epoch can be started
+  // twice.
   uint64_t NextEpoch() const { return reader_->next_epoch(); }
-  void StartIteration(uint64_t epoch) { newest_epoch_ = reader_->StartIteration(epoch); }
-  void StartIterationAt(const ring::Position& start) {
+  uint64_t StartIteration(uint64_t epoch) {
+    newest_epoch_ = reader_->StartIteration(epoch);
+    return ++newest_iterator_;
+  }
+  uint64_t StartIterationAt(const ring::Position& start) {
     newest_epoch_ = start.epoch;
     reader_->StartIterationAt(start);
+    return ++newest_iterator_;
   }
   // Of the shuffles without a seed of their own, in the order that is read now.
   uint64_t seed() const { return reader_->seed() != 0 ? reader_->seed() : reply_.run_seed; }
   // RingReader::Next, which also notices that the loader has gone and waits for it to come back. Errors: those of
-  // RingReader::Next; Unavailable if the loader stays away; InvalidArgument if a newer iterator ended this epoch.
-  Result<ring::RingReader::Outcome> Next(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view);
+  // RingReader::Next; Unavailable if the loader stays away; InvalidArgument if a newer iterator ended this one.
+  Result<ring::RingReader::Outcome> Next(uint64_t iterator, int64_t timeout_ms, ring::SlotView* view);
   void Release(const ring::SlotView& view) { reader_->Release(view); }
 
  private:
@@ -60,6 +65,7 @@ class Connection {
   std::unique_ptr<ring::RingReader> reader_;
   uint64_t ring_device_ = 0, ring_inode_ = 0;  // tell whether a loader that came back serves the same ring
   uint64_t newest_epoch_ = 0;
+  uint64_t newest_iterator_ = 0;
   uint64_t gone_since_ms_ = 0;  // 0: the loader is there
 };
 

@@ -9,11 +9,11 @@ StepIterator::StepIterator(std::vector<std::shared_ptr<Connection>> connections,
     : connections_(std::move(connections)) {
   if (start != nullptr) {
     position_ = *start;
-    for (const auto& connection : connections_) connection->StartIterationAt(*start);
+    for (const auto& connection : connections_) numbers_.push_back(connection->StartIterationAt(*start));
   } else {
     // The same epoch for all, also where a trainer before us had started it for some of them only.
     for (const auto& connection : connections_) position_.epoch = std::max(position_.epoch, connection->NextEpoch());
-    for (const auto& connection : connections_) connection->StartIteration(position_.epoch);
+    for (const auto& connection : connections_) numbers_.push_back(connection->StartIteration(position_.epoch));
   }
   position_.seed = connections_[0]->seed();
   arrived_.reserve(connections_.size());
@@ -42,7 +42,7 @@ Result<StepIterator::Outcome> StepIterator::Next(PartialStep partial, int64_t ti
       left_ms = std::max<int64_t>(left_ms, 0);
     }
     ring::SlotView view;
-    ASSIGN_OR_RETURN(auto outcome, connections_[i]->Next(position_.epoch, left_ms, &view));
+    ASSIGN_OR_RETURN(auto outcome, connections_[i]->Next(numbers_[i], left_ms, &view));
     if (outcome == ring::RingReader::Outcome::kTimeout) return Outcome::kTimeout;
     if (outcome == ring::RingReader::Outcome::kEndOfEpoch) {
       End();

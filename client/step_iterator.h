@@ -32,6 +32,7 @@ class StepIterator {
   void End();
 
   std::vector<std::shared_ptr<Connection>> connections_;
+  std::vector<uint64_t> numbers_;        // ours, of each connection's iterators
   ring::Position position_;              // of the next step
   std::vector<ring::SlotView> arrived_;  // of the next step, of the first connections
   bool ended_ = false;

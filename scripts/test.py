@@ -102,6 +102,12 @@ def conformance():
     return whole[0] + separate[0], whole[1] + separate[1]
 
 
+def docs():
+    run("make", "-s", "build")
+    run("cmake", "--build", "--preset", "release", "-j", JOBS, "--target", "headrace_python_native")
+    return run_counted(sys.executable, "tests/docs/guide_test.py")
+
+
 def e2e():
     run("make", "-s", "cluster-build", "images")
     report = REPORTS / "e2e.xml"
@@ -115,7 +121,7 @@ def property_test():
     return run_counted(sys.executable, "tests/property/run.py")
 
 
-PARTS = {part.__name__: part for part in (lint, unit, tsan, conformance, e2e)}
+PARTS = {part.__name__: part for part in (lint, unit, tsan, conformance, docs, e2e)}
 # Not of `make test`: it downloads TensorFlow.
 ON_REQUEST = {"property": property_test}
 

@@ -74,6 +74,13 @@ Status CheckStatic(const Plan& plan, int64_t replicas) {
 
 }  // namespace
 
+Status CheckForPods(const InputSpec& spec) {
+  const auto* function = std::get_if<FunctionSource>(&spec.source);
+  if (function == nullptr || !function->container.empty()) return {};
+  return InvalidArgument(
+      "spec.source.function.container: is required on Kubernetes; a command alone is for local runs (headrace run)");
+}
+
 Plan CompilePlan(InputSpec spec, std::string input) {
   Plan plan;
   plan.input = std::move(input);

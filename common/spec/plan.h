@@ -19,6 +19,9 @@ struct Plan {
   std::vector<std::string> warnings;                         // e.g. that Auto became Data, and why
 };
 
+// The rules for pods, which local runs need not keep. Errors: InvalidArgument naming the field and the remedy.
+Status CheckForPods(const InputSpec& spec);
+
 // REQUIRES: `spec` came from ParseInputSpec. Cannot fail: all errors are ParseInputSpec's.
 Plan CompilePlan(InputSpec spec, std::string input);
 

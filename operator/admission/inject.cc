@@ -8,6 +8,7 @@
 
 #include "common/spec/names.h"
 #include "common/spec/object_names.h"
+#include "operator/admission/function_container.h"
 #include "operator/kube/object.h"
 
 namespace headrace::op {
@@ -124,8 +125,8 @@ Status CheckNames(const json& pod, const std::vector<size_t>& trainers) {
     if (HasEntry(ListAt(spec, "volumes"), "name", volume)) return taken(std::string("a volume \"") + volume + "\"");
   }
   for (const char* list : {"initContainers", "containers"}) {
-    if (HasEntry(ListAt(spec, list), "name", names::kLoaderContainer)) {
-      return taken(std::string("a container \"") + names::kLoaderContainer + "\"");
+    for (const char* name : {names::kLoaderContainer, names::kFunctionContainer}) {
+      if (HasEntry(ListAt(spec, list), "name", name)) return taken(std::string("a container \"") + name + "\"");
     }
   }
   const json& containers = ListAt(spec, "containers");
@@ -230,6 +231,8 @@ json LoaderContainer(const LoaderOptions& loader, json env, json ports, json mou
                 {"timeoutSeconds", 5},
                 {"failureThreshold", failures}};
   };
+  json security = RestrictedSecurityContext();
+  security["runAsUser"] = kNonRootUser;
   json container = {
       {"name", names::kLoaderContainer},
       {"image", loader.image},
@@ -239,13 +242,7 @@ json LoaderContainer(const LoaderOptions& loader, json env, json ports, json mou
       {"startupProbe", probe("/startupz", 1, 600)},
       {"livenessProbe", probe("/healthz", 10, 6)},
       {"resources", {{"requests", {{"cpu", loader.cpu_request}, {"memory", loader.memory_request}}}}},
-      {"securityContext",
-       {{"runAsNonRoot", true},
-        {"runAsUser", kNonRootUser},
-        {"allowPrivilegeEscalation", false},
-        {"readOnlyRootFilesystem", true},
-        {"capabilities", {{"drop", json::array({"ALL"})}}},
-        {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+      {"securityContext", std::move(security)},
       {"terminationMessagePolicy", "File"},
       {"volumeMounts", std::move(mounts)},
   };
@@ -287,6 +284,7 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
   }
   ASSIGN_OR_RETURN(const std::vector<size_t> trainers, Trainers(pod));
   RETURN_IF_ERROR(CheckNames(pod, trainers));
+  RETURN_IF_ERROR(CheckForPods(plan.spec));
 
   const json& spec = pod.at("spec");
   const std::string input_name = kube::NameOf(input);
@@ -340,8 +338,12 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     mounts.push_back({{"name", names::kPeersVolume}, {"mountPath", names::kPeersDir}, {"readOnly", true}});
   }
 
-  patch.Insert(spec, "/spec", "initContainers", std::to_string(LoaderPosition(ListAt(spec, "initContainers"))),
+  const std::string position = std::to_string(LoaderPosition(ListAt(spec, "initContainers")));
+  patch.Insert(spec, "/spec", "initContainers", position,
                LoaderContainer(loader, std::move(env), std::move(ports), std::move(mounts)));
+  if (const auto* function = std::get_if<FunctionSource>(&plan.spec.source)) {
+    patch.Insert(spec, "/spec", "initContainers", position, FunctionContainer(*function));  // before the loader
+  }
 
   for (const size_t i : trainers) {
     const json& container = spec.at("containers")[i];

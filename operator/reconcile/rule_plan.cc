@@ -53,6 +53,10 @@ void PlanRule(Draft& draft) {
   const json& input = *draft.observed.input;
   json& status = draft.decision.status;
   Result<InputSpec> spec = ParseInputSpec(input.value("spec", json::object()));
+  if (spec.ok()) {
+    const Status for_pods = CheckForPods(*spec);
+    if (!for_pods.ok()) spec = for_pods;
+  }
   if (!spec.ok()) {
     draft.invalid = spec.status().message();
     if (SetCondition(draft, "Accepted", false, "InvalidSpec", draft.invalid)) {

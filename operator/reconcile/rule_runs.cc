@@ -166,7 +166,9 @@ json RunStatus(const Run& run, const Draft& draft) {
   if (const std::optional<Plan> plan = PlanOf(run, draft)) {
     const Topology topology{std::max<int64_t>(run.desired, 1), 0, std::max<int64_t>(run.replicas_per_worker, 1)};
     status["effectivePolicy"] = PolicyName(plan->effective_policy);
-    status["elementSpec"] = Cut(ToString(ElementSpec(*plan, topology)), kMostElementSpec);
+    // A function's types are known when it runs, to the loaders alone.
+    const std::vector<TensorSpec> element_spec = ElementSpec(*plan, topology);
+    if (!element_spec.empty()) status["elementSpec"] = Cut(ToString(element_spec), kMostElementSpec);
     status["cardinality"] = Cardinality(plan->spec);
   }
   return status;

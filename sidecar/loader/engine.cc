@@ -72,7 +72,7 @@ Status Engine::RunEpochs(const std::atomic<bool>& stop) {
   position_ = {(*behind)->next_epoch(), (*behind)->next_step(), seed != 0 ? seed : feed_.run_seed()};
   while (!stop.load(std::memory_order_relaxed)) {
     MoveToWanted();
-    if (!AwaitDemand(stop)) continue;
+    if (on_demand_ && !AwaitDemand(stop)) continue;
     epoch_.store(position_.epoch, std::memory_order_relaxed);
     RETURN_IF_ERROR(RunEpoch(stop));
   }
@@ -99,7 +99,6 @@ bool Engine::MoveToWanted() {
 }
 
 bool Engine::AwaitDemand(const std::atomic<bool>& stop) {
-  if (!on_demand_) return true;
   while (!stop.load(std::memory_order_relaxed)) {
     if (std::any_of(rings_.begin(), rings_.end(), [](const auto& ring) { return ring->Demanded(); })) return true;
     if (MoveToWanted()) return false;
@@ -134,7 +133,7 @@ Status Engine::RunEpoch(const std::atomic<bool>& stop) {
     }
     // A client moves all replicas, between steps.
     const ring::Position here = position_;
-    if (MoveToWanted() || !AwaitDemand(stop)) return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
+    if (MoveToWanted() || (on_demand_ && !AwaitDemand(stop))) return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
   }
   return {};
 }
@@ -152,7 +151,11 @@ Result<bool> Engine::EndTogether(const std::atomic<bool>& stop) {
     Result<bool> more = known_end != ends_.end()
                             ? Result<bool>(here.step < known_end->second)
                             : agreement_->AnyHasStep(epoch, static_cast<int64_t>(here.step), give_up);
-    if (!more.ok() && more.status().code() != Code::kCancelled) return more;
+    if (!more.ok() && more.status().code() != Code::kCancelled) {
+      // A worker has left, as all do when training is over: an error only for a trainer that wants this epoch.
+      if (agreement_->failure().ok() && !AwaitDemand(stop)) return false;
+      return more;
+    }
     if (!more.ok() || give_up()) {
       if (moved && position_.epoch > epoch) RETURN_IF_ERROR(PublishEnd(here, stop));
       return false;

@@ -3,6 +3,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 cmake --build --preset release --target client_next_bench ring_loader headrace_python_native
+echo "== memory of a loader that cuts for 1 to 64 replicas"
+/usr/bin/python3 tests/bench/rebatch_memory.py
 echo "== next() in C"
 build/release/bench/client_next_bench
 echo "== next() in Python"

@@ -135,6 +135,16 @@ TEST_F(CommandTest, TheLoadersErrorReachesTheUser) {
   EXPECT_THAT(outcome.output, HasSubstr("missing-*"));
 }
 
+TEST_F(CommandTest, AFunctionThatNeverServesIsNamed) {
+  const std::string file = Write("input.yaml",
+                                 "apiVersion: headrace.dev/v1alpha1\nkind: DistributedInput\nmetadata: {name: f}\n"
+                                 "spec: {source: {function: {command: [sh, -c, \"exit 3\"]}}}\n");
+  const Outcome outcome = Headrace({"run", "-f", file});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output,
+              HasSubstr("spec.source.function.command: the function of worker 0 ended with status 3 before it called"));
+}
+
 TEST_F(CommandTest, ExplainAsJson) {
   const Outcome outcome = Headrace({"explain", "-f", RangeInput("  - batch: {size: 4}\n"), "-o", "json"});
   EXPECT_EQ(outcome.status, 0);

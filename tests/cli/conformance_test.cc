@@ -108,6 +108,19 @@ TEST(ConformanceTest, GlobalStepsAreTheLongestWorkers) {
   EXPECT_THAT(Compare(line, Right()), IsEmpty());
 }
 
+TEST(ConformanceTest, AWorkerThatEndsEarlyHasStepsWithoutDataUntilTheLastEnds) {
+  json line = RangeCase();
+  line["workers"] = 2;
+  line["expect"]["steps"] = json::parse("[[[[0,1],[2,3]],[[4],[5]]], [[[0,1],[2,3]]]]");
+  WorkerObservation short_of_data = Right();
+  short_of_data.steps = std::make_shared<json>(json::parse("[[[0,1],[2,3]],[[],[]]]"));
+  for (const json& global_steps : {json(2), json(nullptr)}) {  // null: cut off by max_steps
+    line["expect"]["global_steps"] = global_steps;
+    EXPECT_THAT(CompareCase(Parsed(line), {Right(), short_of_data}), IsEmpty());
+    EXPECT_THAT(CompareCase(Parsed(line), {Right(), Right()}), ElementsAre(HasSubstr("worker 1, step 1")));
+  }
+}
+
 TEST(ConformanceTest, OptionalStepsAreComparedWhereTheyDiffer) {
   json line = RangeCase();
   line["expect"]["optional_steps"] = json::parse("[[[[0,1],[2,3]],[[4],[5]],[[6],[]]]]");

@@ -44,6 +44,12 @@ TEST(ExplanationTest, AutoWithoutFilesIsDataWithAWarning) {
   EXPECT_TRUE(explanation["shards"].is_null());
 }
 
+TEST(ExplanationTest, AFunctionShardsByItself) {
+  const json explanation = Explained(R"({"source": {"function": {"command": ["python3", "dataset_fn.py"]}}})", 2, 1);
+  EXPECT_EQ(explanation["policy"]["effective"], "Off");
+  EXPECT_THAT(explanation["policy"]["why"], HasSubstr("the function shards by itself"));
+}
+
 TEST(ExplanationTest, OffMakesAsManyStepsMoreAsThereAreWorkers) {
   EXPECT_EQ(Explained(R"({"source": {"range": {"stop": 8}}, "pipeline": [{"batch": {"size": 4}}],
                          "distribution": {"autoShardPolicy": "Off"}})",

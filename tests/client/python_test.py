@@ -136,6 +136,16 @@ class ClientTest(unittest.TestCase):
         with self.assertRaises(KeyError):
             batch["y"]
 
+    def test_an_iterator_ends_where_its_epoch_is_started_again(self):
+        ds = self.connect()
+        old = iter(ds)
+        next(old)
+        ds.load_state_dict(ds.state_dict())
+        fresh = iter(ds)  # of the same epoch
+        with self.assertRaisesRegex(headrace.InvalidArgumentError, "ended by the newer one, of epoch 0"):
+            next(old)
+        del fresh
+
     def test_get_next_raises_at_the_end_and_ever_after(self):
         iterator = iter(self.connect(steps=2).replica(0))
         iterator.get_next()

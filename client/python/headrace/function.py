@@ -50,15 +50,21 @@ class Dataset:
         return iter(self._make_iterator())
 
 
-def _components(element: Any) -> List[Tuple[str, Any]]:
-    """(name, value) of each component: of a mapping by key, of a named tuple by field, of a tuple or list by index."""
+def _components(element: Any, declared: Sequence[str]) -> List[Tuple[str, Any]]:
+    """(name, value) of each component.
+
+    Of a mapping by key, of a named tuple by field; of a tuple, a list or one value as ``declared``, else "0", "1", ...
+    and "value".
+    """
     if isinstance(element, Mapping):
         return [(str(name), value) for name, value in element.items()]
     if isinstance(element, tuple) and hasattr(element, "_fields"):
         return list(zip(element._fields, element))
-    if isinstance(element, (tuple, list)):
-        return [(str(i), value) for i, value in enumerate(element)]
-    return [("value", element)]
+    bare = not isinstance(element, (tuple, list))
+    values = [element] if bare else element
+    if len(declared) == len(values):
+        return list(zip(declared, values))
+    return [("value" if bare else str(i), value) for i, value in enumerate(values)]
 
 
 def _array(name: str, value: Any) -> Tuple[str, str, Any]:
@@ -83,6 +89,7 @@ class _Server:
         self._element_spec = element_spec
         self._dataset: Any = None
         self._iterator: Iterator[Any] = iter(())
+        self._names: List[str] = []
 
     def start(self, epoch: int, workers: int, worker: int, replicas: int, replicas_per_worker: int) -> Tuple[Any, int]:
         # A generator can be passed over once: it is made anew for each epoch. A data set is kept, as in TensorFlow.
@@ -93,14 +100,16 @@ class _Server:
         self._iterator = iter(self._dataset)
         spec = getattr(self._dataset, "element_spec", None)
         cardinality = getattr(self._dataset, "cardinality", UNKNOWN_CARDINALITY)
+        declared = _declared(self._element_spec if spec is None else spec)
+        self._names = [name for name, _, _ in declared]
         return (
-            _declared(self._element_spec if spec is None else spec),
+            declared,
             cardinality if isinstance(cardinality, int) else UNKNOWN_CARDINALITY,
         )
 
     def next(self) -> Optional[List[Tuple[str, str, Any]]]:
         for element in self._iterator:
-            return [_array(name, value) for name, value in _components(element)]
+            return [_array(name, value) for name, value in _components(element, self._names)]
         return None
 
 
@@ -114,7 +123,7 @@ def serve(
     """Serves ``dataset_fn`` to the loader of this pod until the loader ends.
 
     ``dataset_fn(ctx)`` gets an InputContext and yields batches, or returns an iterable of them: arrays (or what numpy
-    makes arrays of) by name in a dict, or in a tuple, or one by itself. It is called for each epoch again if what it
+    makes arrays of) by name in a dict, or in a tuple, or one by itself, with the names that ``element_spec`` has. It is called for each epoch again if what it
     returned was a generator. What it raises becomes the error that the trainers of every replica of this worker get.
 
     ``element_spec`` declares the components' types, with None where a dimension can vary; without it they are those of
