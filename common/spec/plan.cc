@@ -148,7 +148,8 @@ Topology SharingTopology(const Plan& plan, const Topology& topology) {
 }
 
 bool AgreesOnEnds(const Plan& plan, const Topology& topology) {
-  return SharingTopology(plan, topology).num_workers > 1;
+  // Mirrored is refused for several workers: there is nobody to agree with.
+  return SharingTopology(plan, topology).num_workers > 1 && plan.spec.distribution.strategy != Strategy::kMirrored;
 }
 
 Status CheckTopology(const Plan& plan, const Topology& run) {

@@ -160,6 +160,7 @@ TEST(Strategies, OnlyWorkersThatShareBatchesAgreeOnTheirEnds) {
   EXPECT_TRUE(agrees("TPU", {2, 1, 4}));
   EXPECT_FALSE(agrees("MultiWorkerMirrored", {1, 0, 8}));
   EXPECT_FALSE(agrees("ParameterServer", {2, 0, 1}));
+  EXPECT_FALSE(agrees("Mirrored", {2, 0, 1})) << "refused for several workers";
 }
 
 std::vector<std::string> WarningsOf(const std::string& spec, const Topology& topology) {
