@@ -1,5 +1,6 @@
 #include "cli/case_function.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -24,7 +25,7 @@ struct Dataset {
   Make make;
   std::vector<std::string> dtypes;           // of each component
   std::vector<std::vector<int64_t>> shapes;  // of each component; -1: unknown
-  bool endless = false;
+  int64_t cardinality = -2;                  // -1: endless, -2: unknown
 };
 
 Make FromList(std::vector<Element> elements) {
@@ -161,10 +162,11 @@ class Interpreter {
     if (kind == "range") {
       std::vector<Element> numbers;
       for (int64_t i = 0; i < source.at("count"); ++i) numbers.push_back({i});
-      return {FromList(std::move(numbers)), {"int64"}, {{}}, false};
+      const auto count = static_cast<int64_t>(numbers.size());
+      return {FromList(std::move(numbers)), {"int64"}, {{}}, count};
     }
     if (kind == "constant") {
-      Dataset constant{FromList({source.at("components").get<Element>()}), {}, {}, false};
+      Dataset constant{FromList({source.at("components").get<Element>()}), {}, {}, 1};
       for (const json& component : source.at("components")) {
         constant.dtypes.push_back("float32");
         constant.shapes.push_back(ShapeOf(component));
@@ -180,11 +182,12 @@ class Interpreter {
           return Element{vector};
         };
       };
-      return {vectors, {"float32"}, {{width}}, true};
+      return {vectors, {"float32"}, {{width}}, -1};
     }
     std::vector<Element> files;
     for (const json& file : source.at("files")) files.push_back({file});
-    Dataset list{FromList(std::move(files)), {"int64"}, {{}}, false};
+    const auto count = static_cast<int64_t>(files.size());
+    Dataset list{FromList(std::move(files)), {"int64"}, {{}}, count};
     for (const json& step : case_.value("file_transforms", json::array())) {
       if (const Status status = Apply(step, &list); !status.ok()) break;
     }
@@ -193,29 +196,36 @@ class Interpreter {
     list.make = interleave.is_null()
                     ? Interleave(list.make, 1, INT64_MAX)
                     : Interleave(list.make, interleave.at("cycle_length"), interleave.at("block_length"));
+    // How many records the files hold is known only by reading them; endless lists of files never end.
+    if (list.cardinality != -1) list.cardinality = -2;
     return list;
   }
 
   Status Apply(const json& step, Dataset* dataset) {
     const std::string op = step.at("op");
+    int64_t& n = dataset->cardinality;  // as tf.data has it
     if (op == "repeat") {
       const int64_t count = step.at("count");
       dataset->make = Repeat(dataset->make, count);
-      dataset->endless = dataset->endless || count < 0;
+      n = n == 0 || count == 0 ? 0 : count < 0 ? -1 : n < 0 ? n : n * count;
     } else if (op == "take") {
       const int64_t count = step.at("count");
       dataset->make = Every(dataset->make, 1, 0, count);
-      dataset->endless = dataset->endless && count < 0;
+      n = count < 0 ? n : n == -1 ? count : n < 0 ? n : std::min(n, count);
     } else if (op == "skip") {
       const int64_t count = step.at("count");
       dataset->make = count < 0 ? FromList({}) : Every(dataset->make, 1, count, -1);
+      n = n < 0 ? n : count < 0 ? 0 : std::max<int64_t>(0, n - count);
     } else if (op == "shard") {
       const auto number = [&](const char* field) {
         const json& value = step.at(field);
         if (value == "num_input_pipelines") return context_.num_input_pipelines;
         return value == "input_pipeline_id" ? context_.input_pipeline_id : value.get<int64_t>();
       };
-      dataset->make = Every(dataset->make, number("num_shards"), number("index"), -1);
+      const int64_t shards = number("num_shards");
+      const int64_t index = number("index");
+      dataset->make = Every(dataset->make, shards, index, -1);
+      n = n < 0 ? n : n <= index ? 0 : (n - index + shards - 1) / shards;
     } else if (op == "batch") {
       const bool drop = step.value("drop_remainder", false);
       int64_t size = 0;
@@ -227,6 +237,7 @@ class Interpreter {
         size = step.at("size");
       }
       dataset->make = Batch(dataset->make, size, drop);
+      n = n < 0 ? n : drop ? n / size : (n + size - 1) / size;
       for (auto& shape : dataset->shapes) shape.insert(shape.begin(), drop ? size : -1);
     } else if (op == "enumerate") {
       dataset->make = Enumerate(dataset->make);
@@ -290,7 +301,7 @@ headrace_status Start(void* user, const headrace_input_context* context, int64_t
   }
   epoch->num_components = static_cast<int32_t>(serving.specs.size());
   epoch->element_spec = serving.specs.data();
-  epoch->cardinality = serving.dataset.endless ? -1 : -2;
+  epoch->cardinality = serving.dataset.cardinality;
   return HEADRACE_OK;
 } catch (const json::exception& error) {
   return Failed(error.what());

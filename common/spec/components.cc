@@ -5,6 +5,7 @@
 #include "common/base/words.h"
 #include "common/spec/expression.h"
 #include "common/spec/map.h"
+#include "common/spec/padding.h"
 #include "common/spec/tensor_fields.h"
 
 namespace headrace {
@@ -21,7 +22,9 @@ std::vector<TensorSpec> SourceComponents(const InputSpec& spec) {
       components.push_back({tensor.name, tensor.dtype, {tensor.shape.begin() + 1, tensor.shape.end()}});
     }
   } else {
-    for (const Feature& feature : spec.features) components.push_back({feature.name, feature.dtype, feature.shape});
+    for (const Feature& feature : PaddedFeatures(spec)) {
+      components.push_back({feature.name, feature.dtype, feature.shape});
+    }
   }
   return components;
 }
@@ -105,6 +108,8 @@ std::vector<TensorSpec> RecordComponents(const InputSpec& spec, size_t stages, s
 
 void CheckComponents(const InputSpec& spec, std::vector<FieldError>* errors) {
   const size_t before = errors->size();
+  CheckPadding(spec, errors);
+  if (errors->size() > before) return;
   const std::vector<TensorSpec> components = RecordComponents(spec, spec.pipeline.size(), errors);
   if (errors->size() > before) return;  // what comes of a broken pipeline says nothing
   for (const TensorSpec& component : components) {

@@ -18,7 +18,11 @@ std::vector<Feature> ParseFeatures(const json& list, const std::string& path, st
     Feature feature;
     feature.name = reader.RequiredString("name", 128);
     feature.dtype = ReadDType(reader, DType::kFloat32, AlsoString::kYes);
-    feature.shape = ReadShape(reader, feature.dtype);
+    feature.shape = ReadShape(reader, feature.dtype, FirstDim::kMayVary);
+    const bool varies = !feature.shape.empty() && feature.shape[0] < 0;
+    if (varies && reader.Has("default")) {
+      reader.Error("default", "does not go with a varying length: a record without the feature holds none");
+    }
     if (feature.dtype == DType::kString && !feature.shape.empty()) {
       reader.Error("shape", "must be [] for dtype string: one value a record");
     }
@@ -29,7 +33,7 @@ std::vector<Feature> ParseFeatures(const json& list, const std::string& path, st
       feature.default_value = ReadNumbers(reader, "default", *value);
       feature.has_default = true;
       const int64_t wanted = NumValues(feature.shape);
-      if (value->size() != 1 && static_cast<int64_t>(value->size()) != wanted) {
+      if (!varies && value->size() != 1 && static_cast<int64_t>(value->size()) != wanted) {
         reader.Error("default", "has " + std::to_string(value->size()) + " numbers; it takes 1 or " +
                                     std::to_string(wanted) + ", as many as the shape holds");
       }

@@ -23,10 +23,12 @@ enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first b
 struct Feature {
   std::string name;  // the key of the tf.train.Example and the name of the component
   DType dtype = DType::kFloat32;
-  // Of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes, string one of one value.
+  // Of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes, string one of one value. -1, as
+  // the first, is as many as the record holds (tf.io.FixedLenSequenceFeature): a paddedBatch must pad it.
   std::vector<int64_t> shape;
   std::vector<double> default_value;  // empty: the feature is required. One value fills the whole shape
   bool has_default = false;
+  std::optional<double> padding;  // of PaddedFeatures: what fills a record that holds fewer values
 };
 
 // tf.data's transformations. Counts are of elements at that point of the pipeline.
@@ -39,8 +41,17 @@ struct Repeat {
   int64_t count = -1;
 };  // -1: endless
 struct Batch {
+  // What paddedBatch makes of a component whose length varies.
+  struct Padding {
+    std::string feature;
+    std::vector<int64_t> shape;
+    double value = 0;
+    bool operator==(const Padding&) const = default;
+  };
   int64_t size = 0;
   bool drop_remainder = false;
+  bool padded = false;  // written as paddedBatch
+  std::vector<Padding> paddings;
 };
 struct Take {
   int64_t count = 0;

@@ -20,15 +20,20 @@ DType ReadDType(ObjectReader& reader, DType otherwise, AlsoString also_string, s
   return chosen ? static_cast<DType>(*chosen) : otherwise;
 }
 
-std::vector<int64_t> ReadShape(ObjectReader& reader, DType dtype) {
+std::vector<int64_t> ReadShape(ObjectReader& reader, DType dtype, FirstDim first) {
   std::vector<int64_t> shape;
   const json* dims = reader.Array("shape", 0, kMaxDims);
   if (dims == nullptr) return shape;
   int64_t bytes = static_cast<int64_t>(DTypeSize(dtype));
   for (const json& dim : *dims) {
+    if (first == FirstDim::kMayVary && shape.empty() && dim == -1) {
+      shape.push_back(-1);
+      continue;
+    }
     if (!dim.is_number_integer() || dim < 1 || dim > kMaxDim) {
       reader.Error("shape", dims->dump() + ": each dimension must be a whole number from 1 to " +
-                                std::to_string(kMaxDim) + " (variable lengths are not offered yet)");
+                                std::to_string(kMaxDim) +
+                                (first == FirstDim::kMayVary ? ", or the first -1 for a varying length" : ""));
       return {};
     }
     shape.push_back(dim.get<int64_t>());

@@ -17,8 +17,10 @@ enum class AlsoString { kNo, kYes };
 // The field `name`: a numeric type, or string where that is offered.
 DType ReadDType(ObjectReader& reader, DType otherwise, AlsoString also_string = AlsoString::kNo,
                 std::string_view name = "dtype");
-// The field "shape": [] if absent. Every dimension is at least 1, all values of one record fit into 1 GiB.
-std::vector<int64_t> ReadShape(ObjectReader& reader, DType dtype);
+enum class FirstDim { kFixed, kMayVary };
+// The field "shape": [] if absent. Every dimension is at least 1, or the first -1 where it may vary; all values of one
+// record fit into 1 GiB.
+std::vector<int64_t> ReadShape(ObjectReader& reader, DType dtype, FirstDim first = FirstDim::kFixed);
 // `list` is the value of the field `name`.
 std::vector<double> ReadNumbers(ObjectReader& reader, std::string_view name, const nlohmann::json& list);
 

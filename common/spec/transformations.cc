@@ -35,10 +35,59 @@ json RepeatToJson(const Transformation& t) { return {{"count", std::get<Repeat>(
 
 Transformation ParseBatch(ObjectReader& reader) {
   const int64_t size = reader.RequiredInt("size", 1, kMaxElements);
-  return Batch{size, reader.Bool("dropRemainder", false)};
+  return Batch{size, reader.Bool("dropRemainder", false), false, {}};
 }
 json BatchToJson(const Transformation& t) {
   return {{"size", std::get<Batch>(t).size}, {"dropRemainder", std::get<Batch>(t).drop_remainder}};
+}
+
+Transformation ParsePaddedBatch(ObjectReader& reader) {
+  Batch batch{reader.RequiredInt("size", 1, kMaxElements), reader.Bool("dropRemainder", false), true, {}};
+  const json* const shapes = reader.Object("paddedShapes");
+  const json* const values = reader.Object("paddingValues");
+  if (shapes == nullptr) {
+    if (!reader.Has("paddedShapes"))
+      reader.Error("paddedShapes", "is required: for each feature of varying length, its shape");
+    return batch;
+  }
+  for (const auto& [feature, shape] : shapes->items()) {
+    Batch::Padding padding{feature, {}, 0};
+    for (const json& dim : shape.is_array() && !shape.empty() ? shape : json::array({json()})) {
+      if (dim.is_number_integer() && dim >= 1 && dim <= kMaxElements) {
+        padding.shape.push_back(dim.get<int64_t>());
+        continue;
+      }
+      reader.Error("paddedShapes." + feature,
+                   shape.dump() +
+                       ": must be a list of whole numbers from 1 (the slots of the ring have "
+                       "one size, so the longest length must be named)");
+      break;
+    }
+    if (values != nullptr && values->contains(feature)) {
+      const json& value = (*values)[feature];
+      if (value.is_number())
+        padding.value = value.get<double>();
+      else
+        reader.Error("paddingValues." + feature, "must be a number, not " + value.dump());
+    }
+    batch.paddings.push_back(std::move(padding));
+  }
+  if (values == nullptr) return batch;
+  for (const auto& [feature, value] : values->items()) {
+    if (!shapes->contains(feature)) {
+      reader.Error("paddingValues." + feature, "has no shape in paddedShapes: give it one, or take the value out");
+    }
+  }
+  return batch;
+}
+json PaddedBatchToJson(const Transformation& t) {
+  json out = BatchToJson(t);
+  out["paddedShapes"] = out["paddingValues"] = json::object();
+  for (const Batch::Padding& padding : std::get<Batch>(t).paddings) {
+    out["paddedShapes"][padding.feature] = padding.shape;
+    out["paddingValues"][padding.feature] = padding.value;
+  }
+  return out;
 }
 
 Transformation ParseTake(ObjectReader& reader) { return Take{reader.RequiredInt("count", -1, kMaxCount)}; }
@@ -115,8 +164,9 @@ struct Entry {
   json (*to_json)(const Transformation&);
 };
 
-// In the order of the variant's alternatives: an entry's index is Transformation::index().
-constexpr std::array<Entry, std::variant_size_v<Transformation>> kTransformations = {{
+// In the order of the variant's alternatives, so that an entry's index is Transformation::index(); behind them, other
+// ways to write one.
+constexpr std::array<Entry, std::variant_size_v<Transformation> + 1> kTransformations = {{
     {"shuffle", true, ParseShuffle, ShuffleToJson},
     {"repeat", true, ParseRepeat, RepeatToJson},
     {"batch", false, ParseBatch, BatchToJson},
@@ -129,13 +179,17 @@ constexpr std::array<Entry, std::variant_size_v<Transformation>> kTransformation
     {"map", false, ParseMap, MapToJson},
     {"filter", false, ParseFilter, FilterToJson},
     {"cache", false, ParseCache, CacheToJson},
+    {"paddedBatch", false, ParsePaddedBatch, PaddedBatchToJson},
 }};
+
+const Entry& EntryOf(const Transformation& transformation) {
+  const auto* batch = std::get_if<Batch>(&transformation);
+  return batch != nullptr && batch->padded ? kTransformations.back() : kTransformations[transformation.index()];
+}
 
 }  // namespace
 
-std::string_view TransformationName(const Transformation& transformation) {
-  return kTransformations[transformation.index()].name;
-}
+std::string_view TransformationName(const Transformation& transformation) { return EntryOf(transformation).name; }
 
 std::vector<Transformation> ParsePipeline(const json& list, const std::string& path, bool on_file_names,
                                           std::vector<FieldError>* errors) {
@@ -172,7 +226,7 @@ std::vector<Transformation> ParsePipeline(const json& list, const std::string& p
 json PipelineToJson(const std::vector<Transformation>& pipeline) {
   json list = json::array();
   for (const Transformation& transformation : pipeline) {
-    const Entry& entry = kTransformations[transformation.index()];
+    const Entry& entry = EntryOf(transformation);
     list.push_back({{std::string(entry.name), entry.to_json(transformation)}});
   }
   return list;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/spec/components.h"
+#include "common/spec/padding.h"
 #include "sidecar/decode/decoder.h"
 
 namespace headrace::side {
@@ -43,7 +44,7 @@ class BlockDecoder : public Decoder {
 std::unique_ptr<Decoder> MakeSourceDecoder(const InputSpec& spec, const std::vector<std::string>& paths) {
   if (const auto* range = std::get_if<RangeSource>(&spec.source)) return MakeRangeDecoder(range->dtype);
   if (const auto* tensors = std::get_if<TensorsSource>(&spec.source)) return MakeTensorsDecoder(*tensors);
-  return MakeExampleDecoder(spec.features, paths);
+  return MakeExampleDecoder(PaddedFeatures(spec), paths);
 }
 
 }  // namespace

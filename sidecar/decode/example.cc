@@ -24,13 +24,19 @@ struct Column {
   size_t value_bytes = 0;
   size_t row_bytes = 0;
   std::vector<uint8_t> default_row;  // empty: the feature is required
+  size_t unit = 0;                   // of a padded feature: values come in multiples of it; 0: exactly `values` come
 };
 
 // Why a feature's value cannot be taken; empty if it can.
 using Complaint = std::string;
 
-Complaint WrongCount(size_t found, const char* kind, const Column& column) {
-  return "holds " + std::to_string(found) + " " + kind + " and its shape takes " + std::to_string(column.values);
+Complaint CheckCount(size_t found, const char* kind, const Column& column) {
+  if (found == column.values) return "";
+  const std::string holds = "holds " + std::to_string(found) + " " + kind;
+  if (column.unit == 0) return holds + " and its shape takes " + std::to_string(column.values);
+  if (found > column.values) return holds + " and paddedBatch pads to " + std::to_string(column.values);
+  if (found % column.unit != 0) return holds + ", which is no multiple of " + std::to_string(column.unit);
+  return "";
 }
 
 Complaint StoreFloats(WireReader list, const Column& column, uint8_t* out) {
@@ -54,7 +60,7 @@ Complaint StoreFloats(WireReader list, const Column& column, uint8_t* out) {
     count += here;
   }
   if (list.broken()) return "is a broken float_list";
-  return count == column.values ? "" : WrongCount(count, "floats", column);
+  return CheckCount(count, "floats", column);
 }
 
 Complaint StoreInts(WireReader list, const Column& column, uint8_t* out) {
@@ -84,7 +90,7 @@ Complaint StoreInts(WireReader list, const Column& column, uint8_t* out) {
   }
   if (broken || list.broken()) return "is a broken int64_list";
   if (!complaint.empty()) return complaint;
-  return count == column.values ? "" : WrongCount(count, "integers", column);
+  return CheckCount(count, "integers", column);
 }
 
 // One value, by reference.
@@ -113,7 +119,7 @@ Complaint StoreBytes(WireReader list, const Column& column, uint8_t* out) {
     count += field->bytes.size();
   }
   if (list.broken()) return "is a broken bytes_list";
-  return count == column.values ? "" : WrongCount(count, "bytes", column);
+  return CheckCount(count, "bytes", column);
 }
 
 std::string_view AsText(std::span<const uint8_t> bytes) {
@@ -125,7 +131,7 @@ class ExampleDecoder : public Decoder {
   ExampleDecoder(const std::vector<Feature>& features, const std::vector<std::string>& paths)
       : paths_(paths), seen_(features.size()) {
     for (const Feature& feature : features) {
-      Column column{feature, 1, DTypeSize(feature.dtype), 0, {}};
+      Column column{feature, 1, DTypeSize(feature.dtype), 0, {}, 0};
       for (const int64_t dim : feature.shape) column.values *= static_cast<size_t>(dim);
       column.row_bytes = column.values * column.value_bytes;
       if (feature.has_default) {
@@ -133,6 +139,13 @@ class ExampleDecoder : public Decoder {
         for (size_t i = 0; i < column.values; ++i) {
           const double value = feature.default_value[feature.default_value.size() == 1 ? 0 : i];
           StoreAs(feature.dtype, value, &column.default_row[i * column.value_bytes]);
+        }
+      }
+      if (feature.padding) {
+        column.unit = column.values / static_cast<size_t>(feature.shape[0]);
+        column.default_row.resize(column.row_bytes);
+        for (size_t i = 0; i < column.row_bytes; i += column.value_bytes) {
+          StoreAs(feature.dtype, *feature.padding, &column.default_row[i]);
         }
       }
       columns_.push_back(std::move(column));
@@ -195,6 +208,7 @@ class ExampleDecoder : public Decoder {
   Result<char> Store(const Record& record, const Column& column, std::span<const uint8_t> value, uint8_t* out) const {
     char stored = 0;
     WireReader feature(value);
+    if (column.unit > 0) std::memcpy(out, column.default_row.data(), column.row_bytes);  // what is left over stays
     Complaint complaint;
     while (const auto kind = feature.Next()) {
       if (kind->type != WireType::kBytes) continue;

@@ -99,7 +99,8 @@ class FunctionFeed::Epoch : public FeedEpoch {
 Result<std::unique_ptr<FunctionFeed>> FunctionFeed::Create(Plan plan, const Topology& topology,
                                                            std::unique_ptr<FunctionPeer> peer) {
   RETURN_IF_ERROR(CheckTopology(plan, topology));
-  std::unique_ptr<FunctionFeed> feed(new FunctionFeed(std::move(plan), topology, std::move(peer)));
+  const Topology sharing = SharingTopology(plan, topology);
+  std::unique_ptr<FunctionFeed> feed(new FunctionFeed(std::move(plan), topology, sharing, std::move(peer)));
   ASSIGN_OR_RETURN(ring::EpochStarted started, feed->Begin(0));
   feed->cardinality_ = started.cardinality;
   feed->declared_ = std::move(started.element_spec);
@@ -135,13 +136,13 @@ Result<std::unique_ptr<FunctionFeed>> FunctionFeed::Create(Plan plan, const Topo
 void FunctionFeed::SetElementSpec(const std::vector<TensorSpec>& components) {
   element_spec_ = components;
   const bool stays_static =
-      topology_.num_workers == 1 || topology_.replicas_in_sync() == 1 || cardinality_ == kInfiniteCardinality;
+      sharing_.num_workers == 1 || sharing_.replicas_in_sync() == 1 || cardinality_ == kInfiniteCardinality;
   for (TensorSpec& component : element_spec_) {
     if (!component.shape.empty() && !stays_static) component.shape[0] = kUnknownDim;
   }
 }
 
-bool FunctionFeed::holds_steps() const { return MayDropLastStep(topology_, declared_); }
+bool FunctionFeed::holds_steps() const { return MayDropLastStep(sharing_, declared_); }
 
 Status FunctionFeed::LendRings(const std::vector<std::unique_ptr<ring::RingWriter>>& rings) {
   for (size_t replica = 0; replica < rings.size(); ++replica) {
@@ -169,7 +170,7 @@ Result<std::unique_ptr<FeedEpoch>> FunctionFeed::Start(const ring::Position& sta
 Result<ring::EpochStarted> FunctionFeed::Begin(uint64_t epoch) {
   epoch_ = epoch;
   elements_ = 0;
-  auto started = peer_->Ask<ring::EpochStarted>(ring::StartEpoch{topology_, epoch});
+  auto started = peer_->Ask<ring::EpochStarted>(ring::StartEpoch{sharing_, epoch});
   if (!started.ok()) return Failed(started.status());
   return started;
 }

@@ -36,8 +36,8 @@ class FunctionFeed : public Feed {
 
  private:
   class Epoch;
-  FunctionFeed(Plan plan, const Topology& topology, std::unique_ptr<FunctionPeer> peer)
-      : plan_(std::move(plan)), topology_(topology), peer_(std::move(peer)) {}
+  FunctionFeed(Plan plan, const Topology& topology, const Topology& sharing, std::unique_ptr<FunctionPeer> peer)
+      : plan_(std::move(plan)), topology_(topology), sharing_(sharing), peer_(std::move(peer)) {}
 
   // Begins an epoch in the function's process.
   Result<ring::EpochStarted> Begin(uint64_t epoch);
@@ -51,6 +51,7 @@ class FunctionFeed : public Feed {
 
   const Plan plan_;
   const Topology topology_;
+  const Topology sharing_;  // of the workers that share the data with this one
   const std::unique_ptr<FunctionPeer> peer_;
   std::vector<TensorSpec> declared_;  // what each element must be
   std::vector<TensorSpec> element_spec_;

@@ -26,11 +26,13 @@ constexpr char kEverything[] = R"({
                  {"take": {"count": 1}}, {"skip": {"count": 1}}, {"shard": {"numShards": 2, "index": 1}},
                  {"shard": {"by": "Hint"}}]}},
   "features": [{"name": "x", "dtype": "int64", "shape": [1], "default": [1]}, {"name": "s", "dtype": "string"},
-               {"name": "i", "dtype": "string"}],
+               {"name": "i", "dtype": "string"}, {"name": "v", "dtype": "int64", "shape": [-1]}],
   "pipeline": [{"interleave": {"cycleLength": 1, "blockLength": 1, "numParallelCalls": 4,
                 "deterministic": false}}, {"cache": {"maxBytes": 9}}, {"shuffle": {"bufferSize": 1, "seed": 1,
                 "reshuffleEachIteration": false}}, {"repeat": {"count": 1}}, {"take": {"count": 1}},
-               {"skip": {"count": 1}}, {"enumerate": {"start": 1}}, {"filter": {"expression": "x[0] > 1"}}, {"batch": {"size": 1, "dropRemainder": true}},
+               {"skip": {"count": 1}}, {"enumerate": {"start": 1}}, {"filter": {"expression": "x[0] > 1"}},
+               {"paddedBatch": {"size": 1, "dropRemainder": true, "paddedShapes": {"v": [4]},
+                                "paddingValues": {"v": 1}}}, {"batch": {"size": 1, "dropRemainder": true}},
                {"prefetch": {"bufferSize": 1}}, {"shard": {"numShards": 2, "index": 1}}, {"shard": {"by": "Hint"}},
                {"map": {"feature": "s", "stringToNumber": "int64"}},
                {"map": {"feature": "i", "decodeImage": {"shape": [2, 2, 3], "resize": "Nearest"}}}, {"map": {"feature": "x", "as": "y", "cast": "float32"}},
@@ -60,7 +62,8 @@ void ValueFields(const json& value, const std::string& path, std::set<std::strin
   if (!value.is_object()) return;
   for (const auto& [name, entry] : value.items()) {
     fields.insert(path + "." + name);
-    ValueFields(entry, path + "." + name, fields);
+    // By feature: what stands below is no field.
+    if (name != "paddedShapes" && name != "paddingValues") ValueFields(entry, path + "." + name, fields);
   }
 }
 

@@ -1,0 +1,18 @@
+// Features of varying length, and what the pipeline's paddedBatch makes of them.
+#pragma once
+
+#include <vector>
+
+#include "common/spec/input_spec.h"
+
+namespace headrace {
+
+inline bool IsVarying(const Feature& feature) { return !feature.shape.empty() && feature.shape[0] < 0; }
+
+// The features as batches have them: those of varying length with their padded shape, and with `padding` set.
+std::vector<Feature> PaddedFeatures(const InputSpec& spec);
+
+// What is wrong with them: one that nothing pads, or that is used before it is padded; a padding of nothing.
+void CheckPadding(const InputSpec& spec, std::vector<FieldError>* errors);
+
+}  // namespace headrace
