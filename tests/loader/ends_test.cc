@@ -74,7 +74,7 @@ TEST_F(Ends, AWorkerThatDiesIsNamedByTheOthers) {
     std::vector<std::string> errors(kWorkers);
     std::vector<Clock::time_point> told(kWorkers);
     std::vector<std::thread> trainers;
-    std::atomic<int> reading{0};
+    std::atomic<int> met{0};
     for (int w = 0; w < kWorkers; ++w) {
       if (w == victim) continue;  // dies with its pod: nobody there to be told
       trainers.emplace_back([&, w] {
@@ -83,14 +83,15 @@ TEST_F(Ends, AWorkerThatDiesIsNamedByTheOthers) {
         while (reader.error().empty()) {
           reader.Start();
           while (!reader.Next().empty()) {
-            if (!std::exchange(counted, true)) ++reading;
           }
+          // An epoch that has ended shows that all loaders have met; before, one that dies may as well be on its way.
+          if (!std::exchange(counted, true)) ++met;
         }
         told[static_cast<size_t>(w)] = Clock::now();
         errors[static_cast<size_t>(w)] = reader.error();
       });
     }
-    while (reading < kWorkers - 1) std::this_thread::yield();
+    while (met < kWorkers - 1) std::this_thread::yield();
     // At any moment of any epoch: that of a random number of turns from now.
     for (uint32_t turns = random() % 20000; turns > 0; --turns) std::this_thread::yield();
     run.Kill(victim, SIGKILL);
