@@ -44,6 +44,6 @@ headrace_status Fill(Struct* to, Struct from) {
 headrace_dtype DLPackType(DType dtype);
 
 // How to connect, by the caller's options (may be null) and the environment.
-Result<ConnectPolicy> MakePolicy(const headrace_connect_options* options);
+Result<ConnectPolicy> MakePolicy(const headrace_connect_options* given);
 
 }  // namespace headrace::client

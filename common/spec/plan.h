@@ -46,7 +46,7 @@ std::vector<std::string> TopologyWarnings(const Plan& plan, const Topology& topo
 
 // The rules that need the size of the run: elements that cannot be split, File without files, strategy Mirrored with
 // several workers, ... Errors: InvalidArgument naming the field, the numbers and the remedy.
-Status CheckTopology(const Plan& plan, const Topology& topology);
+Status CheckTopology(const Plan& plan, const Topology& run);
 
 // Whether the workers of a run end their epochs together, after the same number of steps. TensorFlow's rule:
 // tests/conformance/README.md, "End".
@@ -78,7 +78,7 @@ struct ElementShape {
 ElementShape PipelineElement(const InputSpec& spec);
 
 // The type of one replica's batch: conformance rule "element_spec".
-std::vector<TensorSpec> ElementSpec(const Plan& plan, const Topology& topology);
+std::vector<TensorSpec> ElementSpec(const Plan& plan, const Topology& run);
 
 // Number of elements (global batches) of the whole pipeline, as tf.data's cardinality().
 inline constexpr int64_t kInfiniteCardinality = -1;

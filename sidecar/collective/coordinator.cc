@@ -17,7 +17,7 @@ Coordinator::Coordinator(const AgreementOptions& options, Local* local, Transpor
     : Role(options, local, transport),
       ledger_(options.topology.num_workers),
       peers_(static_cast<size_t>(options.topology.num_workers - 1)) {
-  const Moment until = Clock::now() + patience_.start;
+  const Moment until = Clock::now() + patience.start;
   for (size_t i = 0; i < peers_.size(); ++i) {
     peers_[i].worker = static_cast<int64_t>(i) + 1;
     peers_[i].until = until;
@@ -32,9 +32,9 @@ void Coordinator::OnMessage(LinkId link, const wire::Message& message) {
     return Hear(*peer, message);
   }
   const auto* const hello = std::get_if<wire::Hello>(&message);
-  if (hello != nullptr && transport_.ready(link)) return Greet(link, *hello);
+  if (hello != nullptr && transport.ready(link)) return Greet(link, *hello);
   strangers_.erase(link);
-  transport_.Close(link);
+  transport.Close(link);
 }
 
 void Coordinator::Greet(LinkId link, const wire::Hello& hello) {
@@ -42,22 +42,22 @@ void Coordinator::Greet(LinkId link, const wire::Hello& hello) {
   if (!reason.empty()) {
     if (reason != last_refusal_) log::Warning("a loader was refused", {{"reason", reason}});
     last_refusal_ = reason;
-    if (hello.worker > 0 && hello.worker < options_.topology.num_workers) {
+    if (hello.worker > 0 && hello.worker < options.topology.num_workers) {
       peers_[static_cast<size_t>(hello.worker - 1)].problem = "it was refused: " + reason;
     }
-    transport_.Send(link, wire::Encode(wire::Refusal{reason}));
+    transport.Send(link, wire::Encode(wire::Refusal{reason}));
     return;
   }
   strangers_.erase(link);
   Peer& peer = peers_[static_cast<size_t>(hello.worker - 1)];
   if (peer.presence == Presence::kHere) {  // came back before we knew that it was away
     peer_of_link_.erase(peer.link);
-    transport_.Close(peer.link);
+    transport.Close(peer.link);
   }
   const Moment now = Clock::now();
   if (hello.was_complete && !complete_) {  // it is we who came back: the others are on their way, or lost
     for (Peer& other : peers_) {
-      if (other.presence == Presence::kExpected) other.until = std::min(other.until, now + patience_.back);
+      if (other.presence == Presence::kExpected) other.until = std::min(other.until, now + patience.back);
     }
   }
   peer.presence = Presence::kHere;
@@ -69,27 +69,27 @@ void Coordinator::Greet(LinkId link, const wire::Hello& hello) {
   peer.known.clear();
   peer.knows_failure = false;
   peer_of_link_[link] = &peer;
-  transport_.Send(link, wire::Encode(wire::Welcome{options_.host_name}));
+  transport.Send(link, wire::Encode(wire::Welcome{options.host_name}));
   complete_ = complete_ || std::none_of(peers_.begin(), peers_.end(),
                                         [](const Peer& other) { return other.presence == Presence::kExpected; });
-  transport_.Wake();
+  transport.Wake();
 }
 
 std::string Coordinator::ReasonToRefuse(const wire::Hello& hello) const {
   if (hello.version != wire::kVersion) {
-    return "a loader speaks version " + std::to_string(hello.version) + ", worker 0's (host " + options_.host_name +
+    return "a loader speaks version " + std::to_string(hello.version) + ", worker 0's (host " + options.host_name +
            ") version " + std::to_string(wire::kVersion) + ": all loaders of a run must be of one image";
   }
   const std::string they = PeerName(hello.worker, hello.host);
-  const std::string we = PeerName(0, options_.host_name);
+  const std::string we = PeerName(0, options.host_name);
   const std::string remedy = "; loaders of one run must agree. If pods of an earlier run are still ending, wait";
-  if (hello.run_id != options_.run_id) {
-    return they + " is of run " + Quoted(hello.run_id) + ", " + we + " of run " + Quoted(options_.run_id) + remedy;
+  if (hello.run_id != options.run_id) {
+    return they + " is of run " + Quoted(hello.run_id) + ", " + we + " of run " + Quoted(options.run_id) + remedy;
   }
-  if (hello.plan_hash != options_.plan_hash) {
-    return they + " has plan " + Quoted(hello.plan_hash) + ", " + we + " plan " + Quoted(options_.plan_hash) + remedy;
+  if (hello.plan_hash != options.plan_hash) {
+    return they + " has plan " + Quoted(hello.plan_hash) + ", " + we + " plan " + Quoted(options.plan_hash) + remedy;
   }
-  const int64_t workers = options_.topology.num_workers;
+  const int64_t workers = options.topology.num_workers;
   if (hello.num_workers != workers) {
     return they + " is one of " + std::to_string(hello.num_workers) + " workers, " + we + " of " +
            std::to_string(workers) + remedy;
@@ -107,22 +107,22 @@ void Coordinator::Hear(Peer& peer, const wire::Message& message) {
     ledger_.Report(peer.worker, report->epoch, report->steps, report->ended);
     peer.waits_until = report->waits_until;
     if (report->leaving) {
-      transport_.Close(peer.link);
+      transport.Close(peer.link);
       Depart(peer, Presence::kLeft, "its loader was stopped");
     }
   } else if (const auto* failure = std::get_if<wire::Failure>(&message)) {
-    local_.Fail(ParseStatus(failure->status));
+    local.Fail(ParseStatus(failure->status));
   } else {
-    transport_.Close(peer.link);
+    transport.Close(peer.link);
     Depart(peer, Presence::kAway, "it broke the protocol");
   }
-  transport_.Wake();
+  transport.Wake();
 }
 
 void Coordinator::Depart(Peer& peer, Presence presence, std::string problem) {
   peer_of_link_.erase(peer.link);
   peer.presence = presence;
-  peer.until = Clock::now() + patience_.back;
+  peer.until = Clock::now() + patience.back;
   peer.problem = std::move(problem);
   if (presence == Presence::kAway && !leaving()) {
     log::Warning("a worker's loader is away", {{"worker", PeerName(peer.worker, peer.host)}, {"why", peer.problem}});
@@ -133,21 +133,21 @@ void Coordinator::OnSent(LinkId link) {
   if (Peer* const peer = PeerOf(link)) return Tell(*peer);
   // A refusal: all has been said.
   strangers_.erase(link);
-  transport_.Close(link);
+  transport.Close(link);
 }
 
 void Coordinator::OnClosed(LinkId link, const Status& why) {
   strangers_.erase(link);
   if (Peer* const peer = PeerOf(link)) Depart(*peer, Presence::kAway, why.message());
-  if (leaving() && peer_of_link_.empty()) transport_.Finish();
+  if (leaving() && peer_of_link_.empty()) transport.Finish();
 }
 
 void Coordinator::OnTick() {
   const Moment now = Clock::now();
-  if (leave_by_ && now > *leave_by_) return transport_.Finish();
+  if (leave_by_ && now > *leave_by_) return transport.Finish();
   for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
-    const bool silent = now - stranger->second > patience_.silence;
-    if (silent) transport_.Close(stranger->first);
+    const bool silent = now - stranger->second > patience.silence;
+    if (silent) transport.Close(stranger->first);
     stranger = silent ? strangers_.erase(stranger) : std::next(stranger);
   }
   for (Peer& peer : peers_) Await(peer, now);
@@ -159,17 +159,17 @@ void Coordinator::Await(Peer& peer, Moment now) {
   const std::string problem = peer.problem.empty() ? "" : " (" + peer.problem + ")";
   switch (peer.presence) {
     case Presence::kHere:
-      if (now - peer.heard <= patience_.silence) return;
-      transport_.Close(peer.link);
-      return Depart(peer, Presence::kAway, "no word came from it for " + Seconds(patience_.silence));
+      if (now - peer.heard <= patience.silence) return;
+      transport.Close(peer.link);
+      return Depart(peer, Presence::kAway, "no word came from it for " + Seconds(patience.silence));
     case Presence::kExpected:
       if (now <= peer.until) return;
-      return local_.Fail(Unavailable(name + " has not connected to worker 0 in time" + problem +
-                                     ": is its pod running, and can it reach " + options_.coordinator + "?"));
+      return local.Fail(Unavailable(name + " has not connected to worker 0 in time" + problem +
+                                    ": is its pod running, and can it reach " + options.coordinator + "?"));
     case Presence::kAway:
       if (now <= peer.until) return;
-      return local_.Fail(Unavailable(name + " was lost: " + peer.problem + ", and it has not come back for " +
-                                     Seconds(patience_.back) + ": see its pod's events and its loader's log"));
+      return local.Fail(Unavailable(name + " was lost: " + peer.problem + ", and it has not come back for " +
+                                    Seconds(patience.back) + ": see its pod's events and its loader's log"));
     case Presence::kLeft:
       if (now > peer.until) peer.presence = Presence::kGone;
       return;
@@ -180,8 +180,8 @@ void Coordinator::Await(Peer& peer, Moment now) {
 void Coordinator::OnWake() {
   Settle();
   if (!leaving()) return;
-  if (peer_of_link_.empty()) return transport_.Finish();
-  if (!leave_by_) leave_by_ = Clock::now() + patience_.farewell;
+  if (peer_of_link_.empty()) return transport.Finish();
+  if (!leave_by_) leave_by_ = Clock::now() + patience.farewell;
 }
 
 wire::News Coordinator::CurrentNews() const {
@@ -196,32 +196,32 @@ wire::News Coordinator::CurrentNews() const {
     if (open >= news.stuck_from) continue;
     news.stuck_from = open;
     news.why = PeerName(peer.worker, peer.host) + " left before the end of epoch " + std::to_string(open) +
-               ": its loader was stopped, and has not come back for " + Seconds(patience_.back);
+               ": its loader was stopped, and has not come back for " + Seconds(patience.back);
   }
   return news;
 }
 
 // Brings the ledger, this worker and the others up to date.
 void Coordinator::Settle() {
-  const Local::Position own = local_.position();
+  const Local::Position own = local.position();
   for (const auto& [epoch, steps] : own.finals) ledger_.AddFinal(epoch, steps);
   ledger_.Report(0, own.epoch, own.steps, own.ended);
   watched_until_ = std::max(watched_until_, own.waits_until);
   for (const Peer& peer : peers_) watched_until_ = std::max(watched_until_, peer.waits_until);
   const wire::News news = CurrentNews();
-  local_.Watch(watched_until_);
-  local_.Forget(news.floor);
-  if (own.waits_until > 0) local_.Learn(own.waits_until - 1, ledger_.Of(own.waits_until - 1));
-  local_.Block(news.stuck_from, news.why);
+  local.Watch(watched_until_);
+  local.Forget(news.floor);
+  if (own.waits_until > 0) local.Learn(own.waits_until - 1, ledger_.Of(own.waits_until - 1));
+  local.Block(news.stuck_from, news.why);
   for (Peer& peer : peers_) {
     if (peer.presence == Presence::kHere) Tell(peer);
   }
 }
 
 void Coordinator::Tell(Peer& peer) {
-  if (!transport_.ready(peer.link)) return;  // OnSent comes back here
+  if (!transport.ready(peer.link)) return;  // OnSent comes back here
   std::string bytes;
-  const Status failure = local_.failure();
+  const Status failure = local.failure();
   if (!failure.ok() && !peer.knows_failure) bytes += wire::Encode(wire::Failure{failure.ToString()});
   const wire::News news = CurrentNews();
   // What it waits for; an end as soon as it is known, so that nobody depends on us for it; all, before we leave.
@@ -239,12 +239,12 @@ void Coordinator::Tell(Peer& peer) {
     bytes += wire::Encode(known);
   }
   const Moment now = Clock::now();
-  if (peer.news != news || now - peer.told >= patience_.heartbeat) bytes += wire::Encode(news);
+  if (peer.news != news || now - peer.told >= patience.heartbeat) bytes += wire::Encode(news);
   if (bytes.empty()) return;
   peer.news = news;
   peer.told = now;
   peer.knows_failure = !failure.ok();
-  transport_.Send(peer.link, std::move(bytes));
+  transport.Send(peer.link, std::move(bytes));
 }
 
 Coordinator::Peer* Coordinator::PeerOf(LinkId link) {

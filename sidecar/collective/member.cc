@@ -15,20 +15,20 @@ constexpr std::chrono::milliseconds kLongestPause{1000};
 }  // namespace
 
 Member::Member(const AgreementOptions& options, Local* local, Transport* transport)
-    : Role(options, local, transport), pause_(patience_.tick), until_(Clock::now() + patience_.start) {}
+    : Role(options, local, transport), pause_(patience.tick), until_(Clock::now() + patience.start) {}
 
 void Member::OnOpen(LinkId link) {
   if (link != link_) return;
   phase_ = Phase::kGreeting;
   heard_ = Clock::now();
   wire::Hello hello;
-  hello.num_workers = options_.topology.num_workers;
-  hello.worker = options_.topology.worker_index;
+  hello.num_workers = options.topology.num_workers;
+  hello.worker = options.topology.worker_index;
   hello.was_complete = complete_;
-  hello.run_id = options_.run_id;
-  hello.plan_hash = options_.plan_hash;
-  hello.host = options_.host_name;
-  transport_.Send(link, wire::Encode(hello));
+  hello.run_id = options.run_id;
+  hello.plan_hash = options.plan_hash;
+  hello.host = options.host_name;
+  transport.Send(link, wire::Encode(hello));
 }
 
 void Member::OnMessage(LinkId link, const wire::Message& message) {
@@ -36,7 +36,7 @@ void Member::OnMessage(LinkId link, const wire::Message& message) {
   heard_ = Clock::now();
   if (const auto* welcome = std::get_if<wire::Welcome>(&message); welcome != nullptr && phase_ == Phase::kGreeting) {
     phase_ = Phase::kJoined;
-    pause_ = patience_.tick;
+    pause_ = patience.tick;
     host_ = welcome->host;
     was_joined_ = true;
     gave_up_ = other_left_ = told_failure_ = false;
@@ -45,47 +45,47 @@ void Member::OnMessage(LinkId link, const wire::Message& message) {
     return Report();
   }
   if (const auto* refusal = std::get_if<wire::Refusal>(&message); refusal != nullptr && phase_ == Phase::kGreeting) {
-    transport_.Close(link);
+    transport.Close(link);
     return Part(refusal->why);
   }
   if (phase_ == Phase::kJoined) {
     if (const auto* known = std::get_if<wire::Known>(&message)) {
-      return local_.Learn(known->epoch, {known->steps, known->closed});
+      return local.Learn(known->epoch, {known->steps, known->closed});
     }
-    if (const auto* failure = std::get_if<wire::Failure>(&message)) return local_.Fail(ParseStatus(failure->status));
+    if (const auto* failure = std::get_if<wire::Failure>(&message)) return local.Fail(ParseStatus(failure->status));
     if (const auto* news = std::get_if<wire::News>(&message)) return Hear(*news);
   }
-  transport_.Close(link);
+  transport.Close(link);
   Part("it broke the protocol");
 }
 
 void Member::Hear(const wire::News& news) {
   complete_ = complete_ || news.complete;
   watched_until_ = std::max(watched_until_, news.watched_until);
-  local_.Watch(watched_until_);
-  local_.Forget(news.floor);
-  local_.Block(news.stuck_from, news.why);
+  local.Watch(watched_until_);
+  local.Forget(news.floor);
+  local.Block(news.stuck_from, news.why);
   if (!news.leaving) return Report();
   other_left_ = true;
-  transport_.Close(link_);
+  transport.Close(link_);
   Part("its loader was stopped");
 }
 
 void Member::Part(std::string problem) {
   const Moment now = Clock::now();
   if (phase_ == Phase::kJoined) {
-    until_ = now + patience_.back;
+    until_ = now + patience.back;
     if (!other_left_ && !leaving()) {
       log::Warning("worker 0's loader is away", {{"worker", PeerName(0, host_)}, {"why", problem}});
     }
   } else if (problem != problem_) {
-    log::Info("waiting for worker 0's loader", {{"at", options_.coordinator}, {"last attempt", problem}});
+    log::Info("waiting for worker 0's loader", {{"at", options.coordinator}, {"last attempt", problem}});
   }
   phase_ = Phase::kApart;
   problem_ = std::move(problem);
   next_attempt_ = now + pause_;
-  pause_ = std::min(pause_ * 2, std::max(patience_.tick, std::min(kLongestPause, patience_.heartbeat)));
-  if (leaving()) transport_.Finish();
+  pause_ = std::min(pause_ * 2, std::max(patience.tick, std::min(kLongestPause, patience.heartbeat)));
+  if (leaving()) transport.Finish();
 }
 
 void Member::OnSent(LinkId link) {
@@ -98,20 +98,20 @@ void Member::OnClosed(LinkId link, const Status& why) {
 
 void Member::OnTick() {
   const Moment now = Clock::now();
-  if (leave_by_ && now > *leave_by_) return transport_.Finish();
+  if (leave_by_ && now > *leave_by_) return transport.Finish();
   switch (phase_) {
     case Phase::kApart:
       if (now >= next_attempt_) {
         phase_ = Phase::kConnecting;
-        link_ = transport_.Connect();
+        link_ = transport.Connect();
       }
       break;
     case Phase::kConnecting: break;
     case Phase::kGreeting:
     case Phase::kJoined:
-      if (now - heard_ > patience_.silence) {
-        transport_.Close(link_);
-        Part("no word came from it for " + Seconds(patience_.silence));
+      if (now - heard_ > patience.silence) {
+        transport.Close(link_);
+        Part("no word came from it for " + Seconds(patience.silence));
       } else if (phase_ == Phase::kJoined) {
         Report();
       }
@@ -125,27 +125,27 @@ void Member::GiveUp() {
   const std::string name = PeerName(0, host_) + ", where all loaders of the run meet,";
   if (other_left_) {
     // Missed only by who still needs it: see Agreement.
-    return local_.Block(0, name + " has left: " + problem_ + ", and has not come back for " + Seconds(patience_.back));
+    return local.Block(0, name + " has left: " + problem_ + ", and has not come back for " + Seconds(patience.back));
   }
   if (was_joined_) {
-    return local_.Fail(Unavailable(name + " was lost: " + problem_ + ", and it has not come back for " +
-                                   Seconds(patience_.back) + ": see its pod's events and its loader's log"));
+    return local.Fail(Unavailable(name + " was lost: " + problem_ + ", and it has not come back for " +
+                                  Seconds(patience.back) + ": see its pod's events and its loader's log"));
   }
-  local_.Fail(Unavailable(name + " cannot be joined at " + options_.coordinator + ": " +
-                          (problem_.empty() ? "no answer" : problem_)));
+  local.Fail(Unavailable(name + " cannot be joined at " + options.coordinator + ": " +
+                         (problem_.empty() ? "no answer" : problem_)));
 }
 
 void Member::OnWake() {
   if (phase_ == Phase::kJoined) Report();
   if (!leaving()) return;
-  if (phase_ != Phase::kJoined) return transport_.Finish();
-  if (!leave_by_) leave_by_ = Clock::now() + patience_.farewell;
+  if (phase_ != Phase::kJoined) return transport.Finish();
+  if (!leave_by_) leave_by_ = Clock::now() + patience.farewell;
 }
 
 // Says what is new, if it is time to: at once where somebody waits for it, else with the next heartbeat.
 void Member::Report() {
-  if (!transport_.ready(link_)) return;  // OnSent comes back here
-  const Local::Position position = local_.position();
+  if (!transport.ready(link_)) return;  // OnSent comes back here
+  const Local::Position position = local.position();
   wire::Report report;
   report.epoch = position.epoch;
   report.steps = position.steps;
@@ -156,9 +156,9 @@ void Member::Report() {
   const bool urgent = !report_ || report.leaving != report_->leaving || report.waits_until != report_->waits_until ||
                       (report_->epoch < watched_until_ && report != *report_);
   const bool failure = own_failure() && !told_failure_;
-  if (!urgent && !failure && now - told_ < patience_.heartbeat) return;
+  if (!urgent && !failure && now - told_ < patience.heartbeat) return;
   std::string bytes;
-  if (failure) bytes += wire::Encode(wire::Failure{local_.failure().ToString()});
+  if (failure) bytes += wire::Encode(wire::Failure{local.failure().ToString()});
   const uint64_t told_until = report_ ? report_->epoch : 0;
   for (auto final = position.finals.lower_bound(told_until); final != position.finals.end(); ++final) {
     bytes += wire::Encode(wire::Final{final->first, final->second});
@@ -167,7 +167,7 @@ void Member::Report() {
   report_ = report;
   told_failure_ = told_failure_ || failure;
   told_ = now;
-  transport_.Send(link_, std::move(bytes));
+  transport.Send(link_, std::move(bytes));
 }
 
 }  // namespace headrace::side

@@ -35,7 +35,7 @@ class Role : public Transport::Events {
   using LinkId = Transport::LinkId;
 
   Role(const AgreementOptions& options, Local* local, Transport* transport)
-      : options_(options), patience_(options), local_(*local), transport_(*transport) {}
+      : options(options), patience(options), local(*local), transport(*transport) {}
 
   // Any thread; Transport::Wake() makes them heard.
   void Leave() { leaving_ = true; }
@@ -45,10 +45,10 @@ class Role : public Transport::Events {
   bool leaving() const { return leaving_; }
   bool own_failure() const { return own_failure_; }
 
-  const AgreementOptions options_;
-  const Patience patience_;
-  Local& local_;
-  Transport& transport_;
+  const AgreementOptions options;
+  const Patience patience;
+  Local& local;
+  Transport& transport;
 
  private:
   std::atomic<bool> leaving_ = false;

@@ -117,13 +117,13 @@ Result<std::optional<Message>> Read(Reader reader) {
   return std::optional<Message>(std::move(fields));
 }
 
-template <size_t kIndex = 0>
+template <size_t Index = 0>
 Result<std::optional<Message>> ReadKind(uint8_t kind, Reader reader) {
-  if constexpr (kIndex == std::variant_size_v<Message>) {
+  if constexpr (Index == std::variant_size_v<Message>) {
     return Malformed("unknown kind " + std::to_string(kind));
   } else {
-    if (kind == kIndex + 1) return Read<std::variant_alternative_t<kIndex, Message>>(reader);
-    return ReadKind<kIndex + 1>(kind, reader);
+    if (kind == Index + 1) return Read<std::variant_alternative_t<Index, Message>>(reader);
+    return ReadKind<Index + 1>(kind, reader);
   }
 }
 

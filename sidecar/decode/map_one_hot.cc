@@ -20,7 +20,8 @@ class OneHotOperator : public MapOperator {
     const size_t count = records.size() * values_;
     std::memset(out, 0, count * depth_ * value_bytes_);
     for (size_t i = 0; i < count; ++i) {
-      const auto place = static_cast<uint64_t>(from[i]);  // a negative one is beyond any depth
+      // NOLINTNEXTLINE(bugprone-signed-char-misuse): a negative one becomes a place beyond any depth
+      const auto place = static_cast<uint64_t>(from[i]);
       if (place < depth_) std::memcpy(out + (i * depth_ + place) * value_bytes_, one_, value_bytes_);
     }
     return {};

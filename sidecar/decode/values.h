@@ -1,6 +1,7 @@
 // Columns as arrays of C++ values, for loops that the compiler can vectorise.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <limits>
 #include <type_traits>
@@ -50,7 +51,7 @@ To Store(V value) {
     return {ToBfloat16(static_cast<float>(value))};
   } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<V>) {
     using Limits = std::numeric_limits<To>;
-    if (value != value) return 0;
+    if (std::isnan(value)) return 0;
     // The largest of To may not be a float, but the first beyond it is a power of two.
     constexpr V kBeyond = static_cast<V>(uint64_t{1} << (Limits::digits - 1)) * V{2};
     if (value >= kBeyond) return Limits::max();
