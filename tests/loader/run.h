@@ -59,6 +59,9 @@ class LoaderRun {
 
   void StartLoader(int worker) {
     const pid_t parent = getpid();
+    // Beside this test, which is <build>/tests/NAME.
+    const std::filesystem::path test = std::filesystem::read_symlink("/proc/self/exe");
+    const std::string path = test.parent_path().parent_path() / "bin" / "headrace-loader";
     pids_[static_cast<size_t>(worker)] = fork();
     if (pids_[static_cast<size_t>(worker)] != 0) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -71,8 +74,7 @@ class LoaderRun {
     setenv(names::kEnvRunId, run_id_.c_str(), 1);
     setenv(names::kEnvCoordinator, ("unix:" + folder_.path() + "/coordinator.sock").c_str(), 1);
     setenv(names::kEnvServeErrors, "1", 1);
-    const char* const path = HEADRACE_BIN_DIR "/headrace-loader";
-    execl(path, path, nullptr);
+    execl(path.c_str(), path.c_str(), nullptr);
     _exit(127);
   }
   // Ends the loader and waits for it; returns its exit status, or minus the signal.
