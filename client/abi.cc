@@ -49,7 +49,7 @@ Status FromCallback(headrace_status status) {
   switch (status) {
     case HEADRACE_OK:
     case HEADRACE_END:
-    case HEADRACE_TIMED_OUT: return {};
+    case HEADRACE_TIMED_OUT: break;
     case HEADRACE_INVALID_ARGUMENT: return InvalidArgument(last_error);
     case HEADRACE_NOT_FOUND: return NotFound(last_error);
     case HEADRACE_CONFLICT: return Conflict(last_error);
@@ -59,7 +59,8 @@ Status FromCallback(headrace_status status) {
     case HEADRACE_CANCELLED: return Cancelled(last_error);
     case HEADRACE_INTERNAL: return Internal(last_error);
   }
-  return Internal(last_error);
+  return InvalidArgument("a callback returned " + std::string(headrace_status_name(status)) + " (" +
+                         std::to_string(status) + "), which does not answer its question");
 }
 
 headrace_dtype DLPackType(DType dtype) {

@@ -14,7 +14,8 @@ namespace headrace::client {
 
 // Keeps the message for headrace_last_error() of this thread, and translates the code.
 headrace_status Report(const Status& status);
-// The inverse, for a status that a callback returned: its message is the thread's last error.
+// The inverse, for the error that a callback returned: its message is the thread's last error. What is no error, where
+// one is the only other answer to HEADRACE_OK, is InvalidArgument. Never ok.
 Status FromCallback(headrace_status status);
 
 // Runs `body`, which returns a headrace_status, and turns exceptions (memory) into one.

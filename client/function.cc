@@ -56,7 +56,7 @@ class LentRing {
 Result<TensorSpec> SpecOf(const char* name, const char* dtype, int32_t ndim, const int64_t* shape) {
   const std::optional<DType> known = dtype == nullptr ? std::nullopt : ParseDType(dtype);
   const std::string what = "component \"" + std::string(name == nullptr ? "" : name) + "\"";
-  if (name == nullptr || !known) {
+  if (name == nullptr || !known || *known == DType::kString) {
     return InvalidArgument(what + " has dtype " + (dtype == nullptr ? "NULL" : dtype) +
                            ": a name and one of bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, "
                            "float64 is needed");
@@ -126,7 +126,9 @@ class Server {
       const headrace_tensor& tensor = element_.tensors[i];
       ASSIGN_OR_RETURN(TensorSpec spec, SpecOf(tensor.name, tensor.dtype.name, tensor.ndim, tensor.shape));
       bytes_.push_back(DTypeSize(spec.dtype));
-      for (const int64_t dim : spec.shape) bytes_.back() *= static_cast<uint64_t>(dim);
+      for (const int64_t dim : spec.shape) {  // the loader refuses what is negative or too large, and asks for no bytes
+        bytes_.back() *= static_cast<uint64_t>(dim);
+      }
       element.tensors.push_back(std::move(spec));
     }
     return std::optional<ring::FunctionAnswer>(std::move(element));

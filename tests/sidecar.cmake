@@ -16,9 +16,9 @@ headrace_test(sidecar/loader/process DEPS headrace::sidecar ZLIB::ZLIB)
 add_dependencies(sidecar_loader_process_test headrace-loader)
 
 # Built with libFuzzer by hand (see tests/fuzz/ring_header_fuzz.cc); ctest runs their fixed mutations.
-foreach(format example tfrecord)
+foreach(format example image tfrecord)
   add_executable(${format}_fuzz fuzz/${format}_fuzz.cc)
-  target_link_libraries(${format}_fuzz PRIVATE headrace::sidecar GTest::gtest ZLIB::ZLIB)
+  target_link_libraries(${format}_fuzz PRIVATE headrace::sidecar GTest::gtest ZLIB::ZLIB JPEG::JPEG PNG::PNG)
   set_target_properties(${format}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME fuzz/${format} COMMAND ${format}_fuzz)
   set_tests_properties(fuzz/${format} PROPERTIES LABELS unit TIMEOUT 120)

@@ -1,11 +1,14 @@
 #include "common/ring/function_wire.h"
 
+#include "common/ring/layout.h"
 #include "common/ring/message.h"
 
 namespace headrace::ring {
 namespace {
 
 using nlohmann::json;
+
+constexpr int64_t kMaxElementBytes = int64_t{1} << 40;
 
 json Message(const char* kind, json body) { return {{"version", kProtocolVersion}, {kind, std::move(body)}}; }
 
@@ -58,13 +61,36 @@ Result<FunctionRequest> DecodeWrite(const json& body) {
   return FunctionRequest(std::move(write));
 }
 
+// The types of a function's components, from another process: what comes of them is used to lay out memory.
+Result<std::vector<TensorSpec>> DecodeTensors(const json& list, int64_t least_dim) {
+  ASSIGN_OR_RETURN(auto tensors, ParseElementSpec(list));
+  if (tensors.empty() || tensors.size() > static_cast<size_t>(kMaxComponents)) {
+    return InvalidArgument("it has " + std::to_string(tensors.size()) + " components; 1 to " +
+                           std::to_string(kMaxComponents) + " can be delivered");
+  }
+  for (const TensorSpec& tensor : tensors) {
+    const std::string what = "component \"" + tensor.name + "\" is " + tensor.ToString();
+    if (tensor.shape.size() > static_cast<size_t>(kMaxDims)) {
+      return InvalidArgument(what + ": at most " + std::to_string(kMaxDims) + " dimensions are offered");
+    }
+    auto bytes = static_cast<int64_t>(DTypeSize(tensor.dtype));
+    for (const int64_t dim : tensor.shape) {
+      if (dim < least_dim) return InvalidArgument(what + ": a dimension is negative");
+      if (dim > 0 && (__builtin_mul_overflow(bytes, dim, &bytes) || bytes > kMaxElementBytes)) {
+        return InvalidArgument(what + ": more than 1 TiB");
+      }
+    }
+  }
+  return tensors;
+}
+
 Result<FunctionAnswer> DecodeStarted(const json& body) {
   Fields fields(body);
   EpochStarted started;
   started.cardinality = fields.Integer("cardinality", kUnknownCardinality);
   RETURN_IF_ERROR(fields.status());
   if (body.contains("elementSpec")) {
-    ASSIGN_OR_RETURN(started.element_spec, ParseElementSpec(body["elementSpec"]));
+    ASSIGN_OR_RETURN(started.element_spec, DecodeTensors(body["elementSpec"], kUnknownDim));
   }
   return FunctionAnswer(std::move(started));
 }
@@ -97,7 +123,7 @@ Result<FunctionAnswer> DecodeFunctionAnswer(const std::string& text) {
   ASSIGN_OR_RETURN(const json message, ParseMessage(text));
   RETURN_IF_ERROR(ErrorOf(message));
   if (message.contains("element")) {
-    ASSIGN_OR_RETURN(auto tensors, ParseElementSpec(message["element"]));
+    ASSIGN_OR_RETURN(auto tensors, DecodeTensors(message["element"], 0));
     return FunctionAnswer(Element{std::move(tensors)});
   }
   if (message.contains("end")) return FunctionAnswer(EndOfElements{});

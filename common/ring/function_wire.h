@@ -50,7 +50,8 @@ using FunctionAnswer = std::variant<EpochStarted, Element, EndOfElements, Elemen
 std::string Encode(const FunctionRequest& request);
 Result<FunctionRequest> DecodeFunctionRequest(const std::string& text);
 std::string Encode(const FunctionAnswer& answer);
-// An {"error"} becomes that status. Errors: Internal if `text` is no answer.
+// An {"error"} becomes that status. Errors: Internal if `text` is no answer; InvalidArgument if it tells of tensors
+// that no ring can hold.
 Result<FunctionAnswer> DecodeFunctionAnswer(const std::string& text);
 
 }  // namespace headrace::ring

@@ -6,6 +6,8 @@ namespace headrace::side {
 
 namespace {
 
+constexpr size_t kEndsKept = 1024;  // nobody goes back further in one run
+
 int64_t PrefetchSteps(const Feed& feed) {
   return feed.plan().spec.delivery.prefetch_steps.value_or(feed.default_prefetch_steps());
 }
@@ -170,6 +172,7 @@ Result<bool> Engine::EndTogether(const std::atomic<bool>& stop) {
     ++position_.step;
   }
   ends_[epoch] = position_.step;
+  if (ends_.size() > kEndsKept) ends_.erase(ends_.begin());
   return true;
 }
 

@@ -58,7 +58,10 @@ Result<ring::FunctionAnswer> FunctionPeer::AskAny(const ring::FunctionRequest& r
   const Result<std::string> answer = ring::ReceiveMessage(fd_, 0, &unasked_fd);
   if (unasked_fd >= 0) close(unasked_fd);
   if (!answer.ok()) return gone();
-  return ring::DecodeFunctionAnswer(*answer);
+  auto decoded = ring::DecodeFunctionAnswer(*answer);
+  // Cancelled is ours: that the loader was asked to stop.
+  if (decoded.status().code() == Code::kCancelled) return Unavailable(decoded.status().message());
+  return decoded;
 }
 
 Status FunctionPeer::LendRing(int64_t replica, int fd) {

@@ -68,7 +68,7 @@ uint64_t SlotLayout::Extents(int64_t rows, int64_t row_records, std::vector<ring
 class Pipeline::Epoch : public FeedEpoch {
  public:
   Epoch(Pipeline& pipeline, Pass pass)
-      : pipeline_(pipeline), deal_(pipeline.plan_, pipeline.sharing_, pipeline.Iterate(pass)) {}
+      : pipeline_(pipeline), deal_(pipeline.plan_, pipeline.sharing_, pipeline.batches_->Iterate(pass)) {}
 
   Status PassOverSteps(int64_t steps) { return deal_.PassOverSteps(steps); }
 

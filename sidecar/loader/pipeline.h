@@ -36,8 +36,6 @@ class Pipeline : public Feed {
                                                   const std::string& run_id);
 
   Result<std::unique_ptr<FeedEpoch>> Start(const ring::Position& start) override;
-  // The batches of one pass, before they are cut. At most one stream at a time; the pipeline must outlive it.
-  std::unique_ptr<Stream<Batch>> Iterate(Pass pass) const { return batches_->Iterate(pass); }
 
   const Plan& plan() const override { return plan_; }
   const Topology& topology() const override { return topology_; }
@@ -48,7 +46,6 @@ class Pipeline : public Feed {
   uint64_t run_seed() const override { return run_seed_; }
   uint64_t bytes_read() const override { return source_.bytes_read.load(std::memory_order_relaxed); }
   int64_t default_prefetch_steps() const override { return sharing_.replicas_in_sync(); }
-  const SourceContext& source() const { return source_; }
 
  private:
   class Epoch;

@@ -191,6 +191,19 @@ TEST(FunctionSource, AnErrorAtTheFirstElementFailsTheConnection) {
   EXPECT_EQ(reader.error(), "spec.source.function: worker 0, epoch 0, element 0: no disk");
 }
 
+TEST(FunctionSource, ACallbackThatAnswersSomethingElseIsAnError) {
+  Function function;
+  LoaderRun run(kFunction, 1, 1);
+  function.rows = [](int64_t, int64_t) { return 1; };
+  function.before = [](int64_t element) { return element == 1 ? HEADRACE_TIMED_OUT : HEADRACE_OK; };
+  function.Serve(run.directory(0));
+  Reader reader(run.directory(0));
+  reader.Start();
+  EXPECT_EQ(reader.Rest().size(), 1u);
+  EXPECT_THAT(reader.error(),
+              HasSubstr("element 1: a callback returned TimedOut (2), which does not answer its question"));
+}
+
 TEST(FunctionSource, AnElementOfAnotherShapeIsRefused) {
   Function function;
   LoaderRun run(kFunction, 1, 1);
