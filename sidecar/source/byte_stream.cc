@@ -1,58 +1,41 @@
 #include "sidecar/source/byte_stream.h"
 
-#include <fcntl.h>
 #include <isa-l/igzip_lib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <vector>
+
+#include "sidecar/source/storage.h"
 
 namespace headrace::side {
 namespace {
 
-class PlainFile : public ByteStream {
+// A file as it lies.
+class PlainStream : public ByteStream {
  public:
-  PlainFile(std::string path, int fd, uint64_t size, std::atomic<uint64_t>* bytes_read)
-      : path_(std::move(path)), fd_(fd), size_(size), bytes_read_(bytes_read) {}
-  ~PlainFile() override { close(fd_); }
-  PlainFile(const PlainFile&) = delete;
-  PlainFile& operator=(const PlainFile&) = delete;
+  explicit PlainStream(std::unique_ptr<StoredFile> file) : file_(std::move(file)) {}
 
-  // pread and not mmap: a volume that fails is then an error here, not a SIGBUS.
   Result<size_t> Read(uint8_t* out, size_t n) override {
-    while (true) {
-      const ssize_t read = pread(fd_, out, n, static_cast<off_t>(offset_));
-      if (read >= 0) {
-        offset_ += static_cast<uint64_t>(read);
-        bytes_read_->fetch_add(static_cast<uint64_t>(read), std::memory_order_relaxed);
-        return static_cast<size_t>(read);
-      }
-      if (errno != EINTR) return ErrnoStatus(errno, path_ + ": reading at byte " + std::to_string(offset_));
-    }
+    ASSIGN_OR_RETURN(const size_t read, file_->ReadAt(offset_, {out, n}));
+    offset_ += read;
+    return read;
   }
   Status PassOver(uint64_t n) override {
     offset_ += n;
     return {};
   }
-  std::optional<uint64_t> size() const override { return size_; }
-
-  void Rewind() { offset_ = 0; }
-  const std::string& path() const { return path_; }
+  std::optional<uint64_t> size() const override { return file_->size(); }
+  const std::string& path() const { return file_->path(); }
 
  private:
-  const std::string path_;
-  const int fd_;
-  const uint64_t size_;
-  std::atomic<uint64_t>* const bytes_read_;
+  const std::unique_ptr<StoredFile> file_;
   uint64_t offset_ = 0;
 };
 
 // One gzip member after another, as gzip(1) reads them; each member's CRC is checked.
-class GzipFile : public ByteStream {
+class GzipStream : public ByteStream {
  public:
-  explicit GzipFile(std::unique_ptr<PlainFile> file) : file_(std::move(file)), input_(256 << 10) {
+  explicit GzipStream(std::unique_ptr<PlainStream> file) : file_(std::move(file)), input_(256 << 10) {
     isal_inflate_init(&state_);
     state_.crc_flag = ISAL_GZIP;
   }
@@ -94,7 +77,7 @@ class GzipFile : public ByteStream {
                    what + "; write the file again or take it out of spec.source.files.paths");
   }
 
-  std::unique_ptr<PlainFile> file_;
+  std::unique_ptr<PlainStream> file_;
   std::vector<uint8_t> input_;
   inflate_state state_{};
   uint64_t compressed_ = 0;       // bytes taken from the file
@@ -115,22 +98,17 @@ Status ByteStream::PassOver(uint64_t n) {
 
 Result<std::unique_ptr<ByteStream>> OpenByteStream(const std::string& path, Compression compression,
                                                    std::atomic<uint64_t>* bytes_read) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return ErrnoStatus(errno, path + ": cannot be opened");
-  struct stat info {};
-  fstat(fd, &info);
-  auto file = std::make_unique<PlainFile>(path, fd, static_cast<uint64_t>(info.st_size), bytes_read);
+  ASSIGN_OR_RETURN(auto file, OpenStored(path, bytes_read));
   uint8_t magic[2] = {0, 0};
-  ASSIGN_OR_RETURN(const size_t read, file->Read(magic, sizeof magic));
-  file->Rewind();
+  ASSIGN_OR_RETURN(const size_t read, file->ReadAt(0, magic));
   const bool gzip = read == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
   if (compression == Compression::kGzip && read > 0 && !gzip) {
     return Corrupt(path + ": at byte 0: not gzip data, though spec.source.files.compression is Gzip; use Auto or None");
   }
   if (gzip && compression != Compression::kNone) {
-    return std::unique_ptr<ByteStream>(std::make_unique<GzipFile>(std::move(file)));
+    return std::unique_ptr<ByteStream>(std::make_unique<GzipStream>(std::make_unique<PlainStream>(std::move(file))));
   }
-  return std::unique_ptr<ByteStream>(std::move(file));
+  return std::unique_ptr<ByteStream>(std::make_unique<PlainStream>(std::move(file)));
 }
 
 }  // namespace headrace::side
