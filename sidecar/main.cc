@@ -140,7 +140,8 @@ int FailAtStart(const LoaderConfig& config, const StopOnSignal& stop, const Stat
   return 1;
 }
 
-Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::atomic<bool>* stop) {
+Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::atomic<bool>* stop, size_t threads,
+                                       Signal* signal) {
   ASSIGN_OR_RETURN(Plan plan, ReadPlan(config.plan_path));
   if (std::holds_alternative<FunctionSource>(plan.spec.source)) {
     auto peer = FunctionPeer::Accept(config.run_dir, config.function_timeout_ms, stop);
@@ -148,7 +149,8 @@ Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::at
     ASSIGN_OR_RETURN(auto feed, FunctionFeed::Create(std::move(plan), config.topology, std::move(*peer)));
     return std::unique_ptr<Feed>(std::move(feed));
   }
-  ASSIGN_OR_RETURN(auto pipeline, Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id));
+  ASSIGN_OR_RETURN(auto pipeline,
+                   Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id, threads, signal));
   return std::unique_ptr<Feed>(std::move(pipeline));
 }
 
@@ -166,7 +168,9 @@ Result<std::unique_ptr<Agreement>> Agree(const LoaderConfig& config, const Feed&
 
 int Serve(const LoaderConfig& config) {
   const StopOnSignal stop;
-  auto feed = MakeFeed(config, &stop.stopped());
+  Signal signal;
+  const size_t threads = UsableCpus();
+  auto feed = MakeFeed(config, &stop.stopped(), threads, &signal);
   if (!feed.ok()) return FailAtStart(config, stop, feed.status());
   auto rings = Engine::OpenRings(config.run_dir, **feed);
   if (!rings.ok()) return FailAtStart(config, stop, rings.status());
@@ -174,7 +178,8 @@ int Serve(const LoaderConfig& config) {
   if (!lent.ok()) return FailAtStart(config, stop, lent);
   auto agreement = Agree(config, **feed);
   if (!agreement.ok()) return FailAtStart(config, stop, agreement.status());
-  Engine engine(feed->get(), &*rings, agreement->get());
+  WorkPool pool(threads);
+  Engine engine(feed->get(), &*rings, &pool, &signal, agreement->get());
   const Probe probe(feed->get(), &engine, &*rings);
   HandshakeOffer offer{Describe(**feed), {}};
   for (const auto& ring : *rings) offer.ring_fds.push_back(ring->fd());

@@ -128,8 +128,7 @@ std::string_view AsText(std::span<const uint8_t> bytes) {
 
 class ExampleDecoder : public Decoder {
  public:
-  ExampleDecoder(const std::vector<Feature>& features, const std::vector<std::string>& paths)
-      : paths_(paths), seen_(features.size()) {
+  explicit ExampleDecoder(const std::vector<Feature>& features) : seen_(features.size()) {
     for (const Feature& feature : features) {
       Column column{feature, 1, DTypeSize(feature.dtype), 0, {}, 0};
       for (const int64_t dim : feature.shape) column.values *= static_cast<size_t>(dim);
@@ -161,7 +160,7 @@ class ExampleDecoder : public Decoder {
   Status DecodeOne(const Record& record, size_t row, std::span<uint8_t* const> outs) {
     std::fill(seen_.begin(), seen_.end(), 0);
     size_t expected = 0;  // writers keep one order of features: try the one after the last found first
-    WireReader example({record.data, record.size});
+    WireReader example(record.bytes());
     while (const auto features = example.Next()) {
       if (features->number != 1 || features->type != WireType::kBytes) continue;
       WireReader map(features->bytes);
@@ -227,24 +226,20 @@ class ExampleDecoder : public Decoder {
                    "; correct it in spec.features");
   }
 
-  std::string Where(const Record& record) const {
-    return paths_[record.file] + ": record at byte " + std::to_string(record.offset) + ": ";
-  }
-  Status Broken(const Record& record) const {
-    return Corrupt(Where(record) + "its " + std::to_string(record.size) +
+  static std::string Where(const Record& record) { return record.Place() + ": "; }
+  static Status Broken(const Record& record) {
+    return Corrupt(Where(record) + "its " + std::to_string(record.bytes().size()) +
                    " bytes are not a tf.train.Example; spec.source.files.paths may name files of another kind");
   }
 
-  const std::vector<std::string>& paths_;
   std::vector<Column> columns_;
   std::vector<char> seen_;
 };
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeExampleDecoder(const std::vector<Feature>& features,
-                                            const std::vector<std::string>& paths) {
-  return std::make_unique<ExampleDecoder>(features, paths);
+std::unique_ptr<Decoder> MakeExampleDecoder(const std::vector<Feature>& features) {
+  return std::make_unique<ExampleDecoder>(features);
 }
 
 }  // namespace headrace::side

@@ -63,8 +63,7 @@ class MapDecoder : public Decoder {
 size_t MapSite::values() const { return static_cast<size_t>(NumValues(input.shape)); }
 
 std::string MapSite::Where(const Record& record) const {
-  return (*paths)[record.file] + ": record at byte " + std::to_string(record.offset) + ": component \"" + input.name +
-         "\": ";
+  return record.Place() + ": component \"" + input.name + "\": ";
 }
 
 std::unique_ptr<MapOperator> MakeMapOperator(const ReshapeOp&, const MapSite& site) {
@@ -72,12 +71,11 @@ std::unique_ptr<MapOperator> MakeMapOperator(const ReshapeOp&, const MapSite& si
 }
 
 std::unique_ptr<Decoder> MakeMapDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
-                                        const Map& map, const std::string& field,
-                                        const std::vector<std::string>& paths) {
+                                        const Map& map, const std::string& field) {
   // ParseInputSpec has checked that there is such a component and that the operation takes it.
   const size_t component = *FindComponent(components, map.feature);
   const TensorSpec& input = components[component];
-  const MapSite site{field, input, *MappedType(map.operation, input), &paths};
+  const MapSite site{field, input, *MappedType(map.operation, input)};
   const bool adds = !map.as.empty();
   if (!adds && std::holds_alternative<ReshapeOp>(map.operation)) return rest;
   auto operation = std::visit([&](const auto& op) { return MakeMapOperator(op, site); }, map.operation);

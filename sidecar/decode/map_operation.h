@@ -23,7 +23,6 @@ struct MapSite {
   std::string field;  // "spec.pipeline[2].map"
   TensorSpec input;   // of one record
   TensorSpec output;
-  const std::vector<std::string>* paths = nullptr;
 
   size_t values() const;  // of one record's input
   // "path: record at byte 7: component \"x\": ", to begin a message about a value.

@@ -9,6 +9,7 @@
 #include "sidecar/core/dataset.h"
 #include "sidecar/decode/decoder.h"
 #include "sidecar/loader/feed.h"
+#include "sidecar/loader/signal.h"
 #include "sidecar/source/source.h"
 
 namespace headrace::side {
@@ -21,19 +22,23 @@ class SlotLayout {
   // Fills one extent for each component and returns the bytes used.
   uint64_t Extents(int64_t rows, int64_t row_records, std::vector<ring::ComponentExtent>* extents) const;
   uint64_t max_bytes() const { return max_bytes_; }  // of the largest batch that the plan allows
+  uint64_t record_bytes(size_t component) const { return record_bytes_[component]; }
+  uint64_t all_record_bytes() const { return all_record_bytes_; }
 
  private:
   const ElementShape element_;
   std::vector<uint64_t> record_bytes_;  // of one record, by component
+  uint64_t all_record_bytes_ = 0;
   uint64_t max_bytes_ = 0;
 };
 
 class Pipeline : public Feed {
  public:
-  // Finds the files and checks what the plan demands of them and of the run. `run_id` seeds shuffles without a seed.
+  // Finds the files and checks what the plan demands of them and of the run. `run_id` seeds shuffles without a seed;
+  // up to `threads` may decode; `signal`, which must outlive the pipeline, is raised when there is more to be decoded.
   // Errors: InvalidArgument, NotFound, Unavailable, naming field, numbers and remedy.
   static Result<std::unique_ptr<Pipeline>> Create(Plan plan, const Topology& topology, const std::string& data_dir,
-                                                  const std::string& run_id);
+                                                  const std::string& run_id, size_t threads, Signal* signal);
 
   Result<std::unique_ptr<FeedEpoch>> Start(const ring::Position& start) override;
 
@@ -49,7 +54,15 @@ class Pipeline : public Feed {
 
  private:
   class Epoch;
-  Pipeline(Plan plan, const Topology& topology, uint64_t run_seed);
+  // What a thread that decodes has for itself.
+  struct Desk {
+    std::unique_ptr<Decoder> decoder;
+    std::vector<uint8_t*> columns;
+  };
+
+  Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_t threads, Signal* signal);
+  // In how many parts so many records are decoded.
+  size_t Parts(size_t records) const;
 
   const Plan plan_;
   const Topology topology_;
@@ -60,7 +73,8 @@ class Pipeline : public Feed {
   const bool holds_steps_;
   SourceContext source_;
   DatasetPtr<Batch> batches_;
-  std::unique_ptr<Decoder> decoder_;
+  Signal* const signal_;
+  std::vector<Desk> desks_;
 };
 
 // The seed that a text stands for: the same on every worker, never 0.

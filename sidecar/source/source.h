@@ -1,11 +1,13 @@
-// What every source shares, and the table of file formats.
+// What every source shares, and what a file format is.
 #pragma once
 
 #include <atomic>
 #include <memory>
 
 #include "common/spec/plan.h"
+#include "sidecar/core/bytes_block.h"
 #include "sidecar/core/dataset.h"
+#include "sidecar/decode/decoder.h"
 #include "sidecar/source/byte_stream.h"
 #include "sidecar/source/file_table.h"
 #include "sidecar/transform/table.h"
@@ -16,20 +18,23 @@ namespace headrace::side {
 struct SourceContext {
   FileTable files;
   Compression compression = Compression::kAuto;
-  ChunkPool chunks;
+  BytesBlockPool blocks;
   std::atomic<uint64_t> bytes_read{0};
 };
 
-// Opens one file of `context.files` as a stream of its records.
-using OpenRecords = Result<std::unique_ptr<Stream<Record>>> (*)(SourceContext& context, uint32_t file);
-
-// The reader of a format: one file in this folder and one line in table.cc.
-OpenRecords ReaderOf(FileFormat format);
+// A file format: one file in this folder and one line in table.cc.
+struct Format {
+  // Opens one file of `context.files` as a stream of its records.
+  Result<std::unique_ptr<Stream<Record>>> (*open)(SourceContext& context, uint32_t file);
+  // Decodes its records into the features.
+  std::unique_ptr<Decoder> (*decoder)(const InputSpec& spec);
+};
+const Format& FormatOf(FileFormat format);
 
 // Which files this worker reads, in order: all of them, or under policy File every num_workers-th.
 DatasetPtr<File> MakeFileList(const Plan& plan, const TransformContext& transform, const SourceContext& context);
 // The records of `files`, file after file, or interleaved: cycle_length files visited in turn for block_length records.
-DatasetPtr<Record> ReadFiles(DatasetPtr<File> files, const Interleave& interleave, OpenRecords open,
+DatasetPtr<Record> ReadFiles(DatasetPtr<File> files, const Interleave& interleave, const Format& format,
                              SourceContext* context);
 
 DatasetPtr<Record> MakeRange(const RangeSource& source);

@@ -1,13 +1,26 @@
+#include "common/spec/padding.h"
+#include "sidecar/source/block_reader.h"
 #include "sidecar/source/source.h"
 #include "sidecar/source/tfrecord.h"
 
 namespace headrace::side {
+namespace {
 
-OpenRecords ReaderOf(FileFormat format) {
+template <std::unique_ptr<Framer> (*MakeFramer)()>
+Result<std::unique_ptr<Stream<Record>>> OpenFramed(SourceContext& context, uint32_t file) {
+  return ReadBlocks(context, file, MakeFramer());
+}
+
+}  // namespace
+
+const Format& FormatOf(FileFormat format) {
+  static constexpr Format kTFRecord = {OpenFramed<MakeTFRecordFramer>, [](const InputSpec& spec) {
+                                         return CheckTFRecords(MakeExampleDecoder(PaddedFeatures(spec)));
+                                       }};
   switch (format) {
-    case FileFormat::kTFRecord: return OpenTFRecord;
+    case FileFormat::kTFRecord: return kTFRecord;
   }
-  return OpenTFRecord;
+  return kTFRecord;
 }
 
 }  // namespace headrace::side

@@ -6,7 +6,6 @@
 
 #include "common/spec/components.h"
 #include "common/spec/expression.h"
-#include "sidecar/decode/decoder.h"
 #include "sidecar/decode/values.h"
 
 namespace headrace::side {
@@ -142,11 +141,11 @@ class Evaluation {
 class FilterDataset : public Dataset<Record> {
  public:
   FilterDataset(DatasetPtr<Record> input, const Filter& filter, const InputSpec& spec, size_t stages,
-                const std::vector<std::string>& paths)
+                MakeDecoder source_decoder)
       : input_(std::move(input)),
         spec_(spec),
         stages_(stages),
-        paths_(paths),
+        source_decoder_(std::move(source_decoder)),
         components_(RecordComponents(spec, stages, nullptr)),
         expression_(*Expression::Parse(filter.expression, components_)) {}  // ParseInputSpec has parsed it
 
@@ -159,7 +158,7 @@ class FilterDataset : public Dataset<Record> {
    public:
     FilterStream(const FilterDataset& filter, std::unique_ptr<Stream<Record>> input)
         : input_(std::move(input)),
-          decoder_(MakeDecoder(filter.spec_, filter.stages_, filter.paths_)),
+          decoder_(MakePipelineDecoder(filter.spec_, filter.stages_, filter.source_decoder_())),
           evaluation_(filter.expression_, filter.components_) {}
 
     Result<size_t> Read(std::span<Record> out) override {
@@ -188,7 +187,7 @@ class FilterDataset : public Dataset<Record> {
   const DatasetPtr<Record> input_;
   const InputSpec& spec_;
   const size_t stages_;
-  const std::vector<std::string>& paths_;
+  const MakeDecoder source_decoder_;
   const std::vector<TensorSpec> components_;
   const Expression expression_;
 };
@@ -196,8 +195,8 @@ class FilterDataset : public Dataset<Record> {
 }  // namespace
 
 DatasetPtr<Record> MakeFilter(DatasetPtr<Record> input, const Filter& filter, const InputSpec& spec, size_t stages,
-                              const std::vector<std::string>& paths) {
-  return std::make_unique<FilterDataset>(std::move(input), filter, spec, stages, paths);
+                              MakeDecoder source_decoder) {
+  return std::make_unique<FilterDataset>(std::move(input), filter, spec, stages, std::move(source_decoder));
 }
 
 }  // namespace headrace::side

@@ -76,7 +76,7 @@ DatasetPtr<Record> Apply(const Enumerate& enumerate, const Site&, DatasetPtr<Rec
 
 // The site's position counts from 1: the stages before it are one fewer.
 DatasetPtr<Record> Apply(const Filter& filter, const Site& site, DatasetPtr<Record> input) {
-  return MakeFilter(std::move(input), filter, *site.context.spec, site.position - 1, *site.context.paths);
+  return MakeFilter(std::move(input), filter, *site.context.spec, site.position - 1, site.context.source_decoder);
 }
 
 DatasetPtr<Batch> Apply(const headrace::Batch& batch, const Site&, DatasetPtr<Record> input) {

@@ -6,14 +6,15 @@
 
 #include "common/spec/plan.h"
 #include "sidecar/core/dataset.h"
+#include "sidecar/decode/decoder.h"
 
 namespace headrace::side {
 
 struct TransformContext {
   Topology topology;
-  // For what looks into records; both outlive the data set. Not needed for a pipeline on files.
+  // For what looks into records; the spec outlives the data set. Not needed for a pipeline on files.
   const InputSpec* spec = nullptr;
-  const std::vector<std::string>* paths = nullptr;
+  MakeDecoder source_decoder;
 };
 
 // Puts the pipeline of `context.spec` on `input`.

@@ -28,6 +28,23 @@ struct Delivered {
   }
 };
 
+// The next delivery, waited for. false: the epoch is over.
+inline Result<bool> AwaitNext(FeedEpoch& epoch, Signal& signal, FeedEpoch::Delivery* delivery) {
+  while (true) {
+    const uint64_t seen = signal.Now();
+    ASSIGN_OR_RETURN(const FeedEpoch::Next next, epoch.Advance(delivery));
+    if (next != FeedEpoch::Next::kNotYet) return next == FeedEpoch::Next::kDelivery;
+    signal.AwaitAfter(seen);
+  }
+}
+
+// Writes all of a delivery.
+inline Status WriteWhole(FeedEpoch& epoch, FeedEpoch::Delivery* delivery, FeedEpoch::Place* place) {
+  ASSIGN_OR_RETURN(const size_t parts, epoch.Begin(*delivery, place));
+  for (size_t part = 0; part < parts; ++part) RETURN_IF_ERROR(epoch.WritePart(*delivery, part, 0, *place));
+  return epoch.End(delivery, place);
+}
+
 class PipelineRun {
  public:
   explicit PipelineRun(const std::string& spec, Topology topology = {}, const std::string& data_dir = "") {
@@ -36,7 +53,7 @@ class PipelineRun {
       status_ = parsed.status();
       return;
     }
-    auto created = Pipeline::Create(CompilePlan(std::move(*parsed), "test"), topology, data_dir, "run");
+    auto created = Pipeline::Create(CompilePlan(std::move(*parsed), "test"), topology, data_dir, "run", 1, &signal_);
     status_ = created.status();
     if (created.ok()) pipeline_ = std::move(*created);
   }
@@ -52,16 +69,16 @@ class PipelineRun {
     status_ = feed.status();
     FeedEpoch::Delivery delivery;
     std::vector<uint8_t> slot(pipeline_->max_bytes());
-    std::vector<ring::ComponentExtent> extents;
+    FeedEpoch::Place place{slot.data(), slot.size(), {}};
     while (status_.ok() && all.size() < most) {
-      const auto more = (*feed)->Next(&delivery);
+      const auto more = AwaitNext(**feed, signal_, &delivery);
       status_ = more.status();
       if (!more.ok() || !*more) break;
       std::fill(slot.begin(), slot.end(), uint8_t{0xee});
-      status_ = (*feed)->Write(slot.data(), slot.size(), &extents);
+      status_ = WriteWhole(**feed, &delivery, &place);
       if (!status_.ok()) break;
       Delivered& delivered = all.emplace_back(Delivered{delivery.step, delivery.replica, delivery.rows, {}, {}});
-      for (const ring::ComponentExtent& extent : extents) {
+      for (const ring::ComponentExtent& extent : place.extents) {
         delivered.dims.emplace_back(extent.dims, extent.dims + extent.ndim);
         delivered.bytes.emplace_back(&slot[0] + extent.offset, &slot[0] + extent.offset + extent.bytes);
       }
@@ -81,6 +98,7 @@ class PipelineRun {
 
  private:
   Status status_;
+  Signal signal_;
   std::unique_ptr<Pipeline> pipeline_;
 };
 
