@@ -173,6 +173,7 @@ Delivery ParseDelivery(const json& object, const std::string& path, std::vector<
   delivery.memory =
       reader.Enum<MemoryKind>("memory", {{"Auto", MemoryKind::kAuto}, {"Host", MemoryKind::kHost}}, MemoryKind::kAuto);
   delivery.prefetch_steps = reader.Int("prefetchSteps", 1, 4096);
+  delivery.max_batch_bytes = reader.Int("maxBatchBytes", 1, int64_t{1} << 40);
   return delivery;
 }
 
@@ -338,6 +339,7 @@ json ToJson(const InputSpec& spec) {
   }
   out["delivery"] = {{"memory", spec.delivery.memory == MemoryKind::kAuto ? "Auto" : "Host"}};
   if (spec.delivery.prefetch_steps) out["delivery"]["prefetchSteps"] = *spec.delivery.prefetch_steps;
+  if (spec.delivery.max_batch_bytes) out["delivery"]["maxBatchBytes"] = *spec.delivery.max_batch_bytes;
   return out;
 }
 

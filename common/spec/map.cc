@@ -22,7 +22,8 @@ bool IsFloating(DType dtype) {
 Status RefuseString(const TensorSpec& input) {
   if (input.dtype != DType::kString) return {};
   return InvalidArgument(
-      "is a string; make numbers of it first, with a map {stringToNumber: ...} or {decodeImage: ...}");
+      "is a string; make numbers of it first, with a map {stringToNumber: ...}, {decodeImage: ...} or {decodeRaw: "
+      "...}");
 }
 
 MapOperation ParseCast(ObjectReader& reader) {
@@ -163,6 +164,26 @@ Result<TensorSpec> DecodeImageType(const MapOperation& op, const TensorSpec& inp
                          " and no string; give the feature that holds the images dtype string");
 }
 
+MapOperation ParseDecodeRaw(ObjectReader& reader) {
+  DecodeRawOp decode;
+  const json* object = reader.Object("decodeRaw");
+  if (object == nullptr) return decode;
+  ObjectReader fields(*object, reader.Path("decodeRaw"), reader.errors());
+  decode.dtype = ReadDType(fields, DType::kFloat32);
+  decode.shape = ReadShape(fields, decode.dtype);
+  return decode;
+}
+void DecodeRawToJson(const MapOperation& op, json& out) {
+  const auto& decode = std::get<DecodeRawOp>(op);
+  out["decodeRaw"] = {{"dtype", DTypeName(decode.dtype)}, {"shape", decode.shape}};
+}
+Result<TensorSpec> DecodeRawType(const MapOperation& op, const TensorSpec& input) {
+  const auto& decode = std::get<DecodeRawOp>(op);
+  if (input.dtype == DType::kString) return TensorSpec{input.name, decode.dtype, decode.shape};
+  return InvalidArgument("is " + std::string(DTypeName(input.dtype)) +
+                         " and no string; give the feature that holds the bytes dtype string");
+}
+
 struct Entry {
   std::array<std::string_view, 2> fields;  // of a map; one or the other, or both, name the operation
   MapOperation (*parse)(ObjectReader&);
@@ -178,6 +199,7 @@ constexpr std::array<Entry, std::variant_size_v<MapOperation>> kOperations = {{
     {{"reshape"}, ParseReshape, ReshapeToJson, ReshapeType},
     {{"stringToNumber"}, ParseStringToNumber, StringToNumberToJson, StringToNumberType},
     {{"decodeImage"}, ParseDecodeImage, DecodeImageToJson, DecodeImageType},
+    {{"decodeRaw"}, ParseDecodeRaw, DecodeRawToJson, DecodeRawType},
 }};
 
 }  // namespace
