@@ -85,6 +85,10 @@ ElementShape PipelineElement(const InputSpec& spec) {
       }
     }
   }
+  // One record by itself is a tensor of the length that it has.
+  if (element.batch_dims == 0) {
+    for (TensorSpec& component : element.components) component.ragged = false;
+  }
   return element;
 }
 

@@ -180,8 +180,8 @@ Delivery ParseDelivery(const json& object, const std::string& path, std::vector<
 // The rules that join several fields.
 void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
   const bool files = std::holds_alternative<FilesSource>(spec.source);
-  if (files && spec.features.empty()) {
-    errors->push_back({"spec.features", "is required with spec.source.files: name the features of a record"});
+  if (files && spec.features.empty() && !RecordsAreBytes(std::get<FilesSource>(spec.source).format)) {
+    errors->push_back({"spec.features", "is required with files of this format: name the features of a record"});
   }
   if (!files && !spec.features.empty()) {
     errors->push_back({"spec.features", "goes with spec.source.files only; range and tensors have their own types"});

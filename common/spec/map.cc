@@ -26,13 +26,21 @@ Status RefuseString(const TensorSpec& input) {
       "...}");
 }
 
+// For operations whose result depends on the shape.
+Status RefuseVariable(const TensorSpec& input) {
+  RETURN_IF_ERROR(RefuseString(input));
+  if (!input.ragged) return {};
+  return InvalidArgument(
+      "varies in length, which only cast, scale and offset take; pad it with a paddedBatch before this map");
+}
+
 MapOperation ParseCast(ObjectReader& reader) {
   return CastOp{ReadDType(reader, DType::kFloat32, AlsoString::kNo, "cast")};
 }
 void CastToJson(const MapOperation& op, json& out) { out["cast"] = DTypeName(std::get<CastOp>(op).dtype); }
 Result<TensorSpec> CastType(const MapOperation& op, const TensorSpec& input) {
   RETURN_IF_ERROR(RefuseString(input));
-  return TensorSpec{input.name, std::get<CastOp>(op).dtype, input.shape};
+  return TensorSpec{input.name, std::get<CastOp>(op).dtype, input.shape, input.ragged};
 }
 
 MapOperation ParseAffine(ObjectReader& reader) {
@@ -67,7 +75,7 @@ void OneHotToJson(const MapOperation& op, json& out) {
   out["oneHot"] = {{"depth", one_hot.depth}, {"dtype", DTypeName(one_hot.dtype)}};
 }
 Result<TensorSpec> OneHotType(const MapOperation& op, const TensorSpec& input) {
-  RETURN_IF_ERROR(RefuseString(input));
+  RETURN_IF_ERROR(RefuseVariable(input));
   if (IsFloating(input.dtype) || input.dtype == DType::kBool) {
     return InvalidArgument("is " + std::string(DTypeName(input.dtype)) +
                            ", and oneHot takes integers; put a map {cast: int64} before this one");
@@ -97,7 +105,7 @@ MapOperation ParseReshape(ObjectReader& reader) {
 void ReshapeToJson(const MapOperation& op, json& out) { out["reshape"] = std::get<ReshapeOp>(op).shape; }
 Result<TensorSpec> ReshapeType(const MapOperation& op, const TensorSpec& input) {
   TensorSpec output{input.name, input.dtype, std::get<ReshapeOp>(op).shape};
-  RETURN_IF_ERROR(RefuseString(input));
+  RETURN_IF_ERROR(RefuseVariable(input));
   const int64_t values = NumValues(input.shape);
   int64_t known = 1;
   for (const int64_t dim : output.shape) {
