@@ -59,7 +59,8 @@ class ClientTest : public testing::Test {
   }
 
   static int64_t FirstLabel(const headrace_batch* batch) {
-    headrace_tensor label = {sizeof(label), nullptr, {}, nullptr, 0, 0, nullptr, nullptr};
+    headrace_tensor label{};
+    label.size = sizeof(label);
     EXPECT_EQ(headrace_batch_tensor(batch, 0, &label), HEADRACE_OK);
     return *static_cast<const int64_t*>(label.data);
   }
@@ -159,7 +160,8 @@ TEST_F(ClientTest, NextEndsBeforeAPartialStepThatAsOptionalDelivers) {
     EXPECT_EQ(headrace_batch_rows(batches[0]), 4);
     const int64_t rows = step == 2 ? 0 : 4;
     EXPECT_EQ(headrace_batch_rows(batches[1]), rows);
-    headrace_tensor x = {sizeof(x), nullptr, {}, nullptr, 0, 0, nullptr, nullptr};
+    headrace_tensor x{};
+    x.size = sizeof(x);
     ASSERT_EQ(headrace_batch_tensor(batches[1], 1, &x), HEADRACE_OK);
     EXPECT_EQ(x.shape[0], rows);
     EXPECT_EQ(x.shape[1], 3);
