@@ -71,7 +71,9 @@ struct ComponentExtent {
   uint64_t bytes;   // of all values
   uint64_t ndim;
   int64_t dims[kMaxDims];
-  uint64_t splits_offset = 0;  // of row_splits, from the slot's first byte; 0: none, all rows have one length
+  // Of row_splits, from the slot's first byte. 0: there are none, all rows have one length; so row_splits never lie at
+  // the first byte, also where a batch has no rows and its values no bytes.
+  uint64_t splits_offset = 0;
 };
 
 struct SlotDescriptor {
