@@ -143,8 +143,8 @@ Result<std::vector<TensorSpec>> ParseElementSpec(const json& element_spec) {
     const json dtype = item.is_object() ? item.value("dtype", json()) : json();
     const json shape = item.is_object() ? item.value("shape", json()) : json();
     const json ragged = item.is_object() ? item.value("ragged", json(false)) : json();
-    auto parsed = dtype.is_string() ? ParseDType(dtype.get<std::string>()) : std::nullopt;
-    if (dtype == DTypeName(DType::kString)) parsed = DType::kString;
+    const std::string type = dtype.is_string() ? dtype.get<std::string>() : "";
+    const auto parsed = type == DTypeName(DType::kString) ? std::optional(DType::kString) : ParseDType(type);
     bool whole = shape.is_array();
     for (const json& dim : shape) whole = whole && dim.is_number_integer();
     if (!name.is_string() || !parsed || !whole || !ragged.is_boolean()) {
