@@ -21,8 +21,9 @@ set_tests_properties(client/c_abi PROPERTIES LABELS unit TIMEOUT 60)
 
 if(TARGET headrace_python_native)
   add_test(NAME client/python COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/python_test.py)
-  set_tests_properties(client/python PROPERTIES LABELS unit TIMEOUT 120)
-  set_property(TEST client/python PROPERTY ENVIRONMENT
+  add_test(NAME client/ragged COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/ragged_test.py)
+  set_tests_properties(client/python client/ragged PROPERTIES LABELS unit TIMEOUT 120)
+  set_property(TEST client/python client/ragged PROPERTY ENVIRONMENT
     "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1"
     "HEADRACE_RING_LOADER=$<TARGET_FILE:ring_loader>"
     "HEADRACE_CLIENT_DOC=${CMAKE_SOURCE_DIR}/docs/client.md"

@@ -10,11 +10,15 @@ from headrace import _native
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """The type of one component of one replica's batch. ``None`` in ``shape`` is a dimension that can vary."""
+    """The type of one component of one replica's batch. ``None`` in ``shape`` is a dimension that can vary.
+
+    Where it is ``ragged``, ``shape[1]`` varies from row to row.
+    """
 
     name: str
     shape: Tuple[Optional[int], ...]
     dtype: str
+    ragged: bool = False
 
 
 @dataclass(frozen=True)
