@@ -270,7 +270,7 @@ class ClientTest(ClientCase):
 
     def test_python_of_the_docs_runs(self):
         # The whole-worker loop of the docs goes on after the first example's epochs.
-        self.loader = RingLoader(self.directory)
+        self.loader = RingLoader(self.directory, variable=1)
         environment = {**os.environ, "HEADRACE_DIR": self.directory, "LOCAL_RANK": "0"}
         done = subprocess.run(
             [sys.executable, "-c", self.doc_blocks("python")], env=environment, stdout=subprocess.PIPE, text=True,
@@ -279,7 +279,11 @@ class ClientTest(ClientCase):
         lines = done.stdout.splitlines()
         self.assertEqual(lines[0], "0 0 4 (4, 3)")
         self.assertEqual(lines[14], "2 4 4 (4, 3)")
-        self.assertEqual(len(lines), 20)
+        self.assertEqual(len(lines), 35)
+        # Epoch 4, step 0: the labels are from 16000 on.
+        self.assertEqual(lines[20], "b'16001' [b'16000', b'16001', b'16002', b'']")
+        self.assertEqual(lines[21], "[ 16002 -16002] [ 16001  16002 -16002] [0 0 1 3 3]")
+        self.assertEqual(lines[22], "(4, 4)")
 
     def test_c_of_the_docs_compiles_and_runs(self):
         self.loader = RingLoader(self.directory)

@@ -20,6 +20,10 @@ class TensorSpec:
     dtype: str
     ragged: bool = False
 
+    def __repr__(self) -> str:
+        ragged = ", ragged=True" if self.ragged else ""
+        return f"TensorSpec(name={self.name!r}, shape={self.shape}, dtype={self.dtype!r}{ragged})"
+
 
 @dataclass(frozen=True)
 class InputContext:
