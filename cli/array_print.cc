@@ -205,7 +205,7 @@ int64_t ValueAsInteger(const TensorView& tensor, int64_t i) {
     case DType::kBfloat16:
     case DType::kFloat32:
     case DType::kFloat64: break;
-    case DType::kString: break;
+    case DType::kString: return 0;  // the header requires a number
   }
   return static_cast<int64_t>(ValueAsDouble(tensor, i));
 }

@@ -303,7 +303,7 @@ NB_MODULE(_native, module) {
       .def("rows", &Buffer::Rows, "begin"_a, "end"_a)
       .def("dlpack", &Buffer::Capsule, "as_bytes"_a = false);
 
-  nb::class_<Memory>(module, "Memory", nb::type_slots(memory_slots));
+  const nb::class_<Memory> memory(module, "Memory", nb::type_slots(memory_slots));
 
   nb::class_<Batch>(module, "Batch")
       .def_prop_ro("replica", [](const Batch& batch) { return headrace_batch_replica(batch.handle.get()); })
