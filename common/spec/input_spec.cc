@@ -173,14 +173,15 @@ Delivery ParseDelivery(const json& object, const std::string& path, std::vector<
   delivery.memory =
       reader.Enum<MemoryKind>("memory", {{"Auto", MemoryKind::kAuto}, {"Host", MemoryKind::kHost}}, MemoryKind::kAuto);
   delivery.prefetch_steps = reader.Int("prefetchSteps", 1, 4096);
+  delivery.max_batch_bytes = reader.Int("maxBatchBytes", 1, int64_t{1} << 40);
   return delivery;
 }
 
 // The rules that join several fields.
 void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
   const bool files = std::holds_alternative<FilesSource>(spec.source);
-  if (files && spec.features.empty()) {
-    errors->push_back({"spec.features", "is required with spec.source.files: name the features of a record"});
+  if (files && spec.features.empty() && !RecordsAreBytes(std::get<FilesSource>(spec.source).format)) {
+    errors->push_back({"spec.features", "is required with files of this format: name the features of a record"});
   }
   if (!files && !spec.features.empty()) {
     errors->push_back({"spec.features", "goes with spec.source.files only; range and tensors have their own types"});
@@ -338,6 +339,7 @@ json ToJson(const InputSpec& spec) {
   }
   out["delivery"] = {{"memory", spec.delivery.memory == MemoryKind::kAuto ? "Auto" : "Host"}};
   if (spec.delivery.prefetch_steps) out["delivery"]["prefetchSteps"] = *spec.delivery.prefetch_steps;
+  if (spec.delivery.max_batch_bytes) out["delivery"]["maxBatchBytes"] = *spec.delivery.max_batch_bytes;
   return out;
 }
 

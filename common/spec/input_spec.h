@@ -17,6 +17,9 @@
 namespace headrace {
 
 enum class FileFormat { kTFRecord };
+// Whether a record is a string of bytes, which without features is delivered as such: as the component kRecordName.
+constexpr bool RecordsAreBytes(FileFormat format) { return format == FileFormat::kTFRecord; }
+inline constexpr char kRecordName[] = "record";
 enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first bytes
 
 // How one tensor is read out of a record (tf.io.FixedLenFeature).
@@ -24,7 +27,8 @@ struct Feature {
   std::string name;  // the key of the tf.train.Example and the name of the component
   DType dtype = DType::kFloat32;
   // Of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes, string one of one value. -1, as
-  // the first, is as many as the record holds (tf.io.FixedLenSequenceFeature): a paddedBatch must pad it.
+  // the first, is as many as the record holds: what a paddedBatch pads (tf.io.FixedLenSequenceFeature), or else ragged
+  // (tf.io.RaggedFeature).
   std::vector<int64_t> shape;
   std::vector<double> default_value;  // empty: the feature is required. One value fills the whole shape
   bool has_default = false;
@@ -107,7 +111,12 @@ struct DecodeImageOp {
   int64_t channels = 3;                       // 1, 3 or 4
   ResizeMethod resize = ResizeMethod::kNone;  // kNone: the image must have that height and width
 };
-using MapOperation = std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp, DecodeImageOp>;
+// tf.io.decode_raw: the bytes of a string as values, little-endian.
+struct DecodeRawOp {
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;  // of one record; the string must have exactly its bytes
+};
+using MapOperation = std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp, DecodeImageOp, DecodeRawOp>;
 
 struct Map {
   std::string feature;  // the component it acts on; "": the only one
@@ -185,6 +194,8 @@ struct Distribution {
 struct Delivery {
   MemoryKind memory = MemoryKind::kAuto;
   std::optional<int64_t> prefetch_steps;  // none: the number of replicas in sync
+  // That the components of variable length of one replica's batch may take together; none: see VariableBytes.
+  std::optional<int64_t> max_batch_bytes;
 };
 
 struct InputSpec {

@@ -36,5 +36,6 @@ std::unique_ptr<MapOperator> MakeMapOperator(const OneHotOp& one_hot, const MapS
 std::unique_ptr<MapOperator> MakeMapOperator(const ReshapeOp& reshape, const MapSite& site);
 std::unique_ptr<MapOperator> MakeMapOperator(const StringToNumberOp& to_number, const MapSite& site);
 std::unique_ptr<MapOperator> MakeMapOperator(const DecodeImageOp& decode, const MapSite& site);
+std::unique_ptr<MapOperator> MakeMapOperator(const DecodeRawOp& decode, const MapSite& site);
 
 }  // namespace headrace::side
