@@ -30,8 +30,3 @@ if(TARGET headrace_python_native)
     "HEADRACE_INCLUDE_DIR=${CMAKE_SOURCE_DIR}/client/include"
     "HEADRACE_LIBRARY_DIR=$<TARGET_FILE_DIR:headrace_shared>")
 endif()
-
-# Run by hand or by `make bench`, never by ctest.
-add_executable(client_next_bench EXCLUDE_FROM_ALL bench/client_next_bench.cc)
-target_link_libraries(client_next_bench PRIVATE headrace::client fakes_fake_loader)
-set_target_properties(client_next_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
