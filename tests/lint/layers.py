@@ -30,7 +30,7 @@ ALLOWED = {
     "operator/admission": [BASE, SPEC, NET, "operator/kube"],
     "operator": [BASE, SPEC, NET, "operator/kube", "operator/reconcile", "operator/admission"],
     # Runs the loader as a process, and reads it through the client's C interface, as users do.
-    "cli": [BASE, SPEC, RING, "client/include/headrace", "sidecar/device", "operator/admission"],
+    "cli": [BASE, SPEC, RING, "client/include/headrace", "sidecar/device", "sidecar/source", "operator/admission"],
 }
 
 # Third-party headers, by prefix, and the only places that may see them: folders and files. Tests may see all.
@@ -41,6 +41,8 @@ THIRD_PARTY = {
     "prometheus/": ["sidecar/loader", "operator"],
     "openssl/": [SPEC, NET, "operator", "operator/kube"],
     "yaml-cpp/": ["cli"],
+    "arrow/": ["sidecar/source"],
+    "parquet/": ["sidecar/source"],
     "isa-l": ["sidecar/source"],
     "jerror.h": ["sidecar/decode"],
     "jpeglib.h": ["sidecar/decode"],
