@@ -149,7 +149,7 @@ class TFRecordStream : public Stream<Record> {
 }  // namespace
 
 Result<std::unique_ptr<Stream<Record>>> OpenTFRecord(SourceContext& context, uint32_t file) {
-  ASSIGN_OR_RETURN(auto bytes, OpenByteStream(context.files.paths[file], context.compression, &context.bytes_read));
+  ASSIGN_OR_RETURN(auto bytes, OpenByteStream(context.files, file, context.compression, &context.bytes_read));
   return std::unique_ptr<Stream<Record>>(std::make_unique<TFRecordStream>(context, file, std::move(bytes)));
 }
 

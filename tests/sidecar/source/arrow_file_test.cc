@@ -43,7 +43,7 @@ Result<std::vector<int64_t>> ReadX(std::unique_ptr<StoredFile> file) {
 TEST(ArrowFile, ReadsParquetFromStorage) {
   const Folder folder;
   std::atomic<uint64_t> bytes_read{0};
-  auto file = OpenStored(folder.Write("a.parquet", ParquetOf({3, 1, 4, 1, 5})), &bytes_read);
+  auto file = OpenLocal(folder.Write("a.parquet", ParquetOf({3, 1, 4, 1, 5})), &bytes_read);
   ASSERT_TRUE(file.ok()) << file.status().ToString();
   const auto values = ReadX(std::move(*file));
   ASSERT_TRUE(values.ok()) << values.status().ToString();
@@ -56,7 +56,7 @@ TEST(ArrowFile, DamageIsCorrupt) {
   std::atomic<uint64_t> bytes_read{0};
   std::string bytes = ParquetOf({1, 2, 3});
   bytes.resize(bytes.size() - 3);  // the magic at the end
-  auto file = OpenStored(folder.Write("a.parquet", bytes), &bytes_read);
+  auto file = OpenLocal(folder.Write("a.parquet", bytes), &bytes_read);
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(ReadX(std::move(*file)).status().code(), Code::kCorrupt);
 }
