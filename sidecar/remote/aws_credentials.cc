@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -25,7 +26,8 @@ Result<std::string> ReadToken(const std::string& variable, const std::string& pa
 std::optional<std::chrono::system_clock::time_point> ParseTime(const std::string& text) {
   std::tm utc{};
   if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &utc) == nullptr) return {};
-  return std::chrono::system_clock::from_time_t(timegm(&utc));
+  // The clock counts nanoseconds, and ends in 2262.
+  return std::chrono::system_clock::from_time_t(std::clamp<std::time_t>(timegm(&utc), 0, 1LL << 32));
 }
 
 Result<Credentials> FromWebIdentity(const Environment& environment, const std::string& region, Transfers* transfers) {

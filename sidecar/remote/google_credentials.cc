@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sidecar/remote/credentials.h"
@@ -27,7 +28,8 @@ Result<Credentials> FromMetadata(const Environment& environment, Transfers* tran
   credentials.bearer = object["access_token"].get<std::string>();
   const nlohmann::json seconds = object.value("expires_in", nlohmann::json());
   if (seconds.is_number_integer()) {
-    credentials.expires = std::chrono::system_clock::now() + std::chrono::seconds(seconds.get<int64_t>());
+    credentials.expires =
+        std::chrono::system_clock::now() + std::chrono::seconds(std::clamp<int64_t>(seconds.get<int64_t>(), 0, 86400));
   }
   return credentials;
 }

@@ -14,9 +14,8 @@ constexpr size_t kMaxBoundaries = 256;
 std::string_view AlphabetOf(std::span<const ListedObject> page, size_t begin) {
   std::string seen;
   for (const ListedObject& object : page) {
-    for (size_t i = begin; i < std::min(begin + 4, object.key.size()); ++i) {
-      if (kAlphabets[3].find(object.key[i]) != std::string_view::npos) seen += object.key[i];
-    }
+    const std::string_view word = std::string_view(object.key).substr(begin, 4);
+    seen += word.substr(0, word.find_first_not_of(kAlphabets[3]));
   }
   for (const std::string_view alphabet : kAlphabets) {
     if (seen.find_first_not_of(alphabet) == std::string::npos) return alphabet;

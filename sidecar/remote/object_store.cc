@@ -4,8 +4,8 @@
 
 namespace headrace::side {
 
-ObjectStore::ObjectStore(const ObjectStoreOptions& options, Environment environment)
-    : context_{options, std::move(environment), {}} {}
+ObjectStore::ObjectStore(const ObjectStoreOptions& options, Environment environment, const RetryPolicy& policy)
+    : context_{options, std::move(environment), Transfers(policy)} {}
 
 std::vector<Result<std::vector<FoundObject>>> ObjectStore::Find(const std::vector<std::string>& paths) {
   std::vector<WantedPath> wanted;

@@ -18,7 +18,8 @@ namespace headrace::side {
 // Any thread. Outlives the objects that it opens.
 class ObjectStore {
  public:
-  explicit ObjectStore(const ObjectStoreOptions& options, Environment environment = ProcessEnvironment());
+  explicit ObjectStore(const ObjectStoreOptions& options, Environment environment = ProcessEnvironment(),
+                       const RetryPolicy& policy = {});
 
   // For each path, the objects that it names; see FindObjects. REQUIRES: RemotePathError has nothing against them.
   std::vector<Result<std::vector<FoundObject>>> Find(const std::vector<std::string>& paths);

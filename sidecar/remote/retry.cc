@@ -48,15 +48,15 @@ Fate FateOf(const Reply& reply) {
   }
 }
 
-milliseconds DelayAfter(const Reply& reply, uint64_t random) {
+milliseconds RetryPolicy::DelayAfter(const Reply& reply, uint64_t random) const {
   const int doublings = std::clamp(reply.attempts - 1, 0, 20);
-  const milliseconds most = std::min(kFirstDelay * (int64_t{1} << doublings), kMostDelay);
+  const milliseconds most = std::min(first_delay * (int64_t{1} << doublings), most_delay);
   const milliseconds jitter(static_cast<int64_t>(random % static_cast<uint64_t>(most.count() + 1)));
   return RetryAfter(reply.Header("retry-after")).value_or(milliseconds(0)) + jitter;
 }
 
-milliseconds FirstByteTimeout(milliseconds usual, int earlier_attempts) {
-  return std::min(std::max(4 * usual, milliseconds(2000)) * (1 << std::min(earlier_attempts, 4)), milliseconds(30000));
+milliseconds RetryPolicy::FirstByteTimeout(milliseconds usual, int earlier_attempts) const {
+  return std::min(std::max(4 * usual, first_byte) * (1 << std::clamp(earlier_attempts, 0, 10)), most_first_byte);
 }
 
 }  // namespace headrace::side

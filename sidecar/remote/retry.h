@@ -32,18 +32,23 @@ enum class Fate {
 // By status, as S3, GCS and web servers use them.
 Fate FateOf(const Reply& reply);
 
-// Attempts at one request, the first included. With the delays below, 10 last 12 seconds on average, and 23 at most.
-inline constexpr int kMaxAttempts = 10;
-inline constexpr std::chrono::milliseconds kFirstDelay{50};
-inline constexpr std::chrono::milliseconds kMostDelay{10000};
+// The defaults are what loaders use: 10 attempts take 12 seconds of waiting on average, and 23 at most.
+struct RetryPolicy {
+  int max_attempts = 10;  // at one request, the first included
+  std::chrono::milliseconds first_delay{50};
+  std::chrono::milliseconds most_delay{10000};
+  // A first byte that takes longer than 4 times what is usual there, and than this, is given up and asked for again
+  // over another connection; twice as long with each attempt, up to the most.
+  std::chrono::milliseconds first_byte{2000};
+  std::chrono::milliseconds most_first_byte{30000};
+  // So is the rest of a body that stops for so long.
+  std::chrono::milliseconds stalled{5000};
 
-// How long to wait after the `attempts`-th one failed: exponential with full jitter, uniform from 0 to kFirstDelay *
-// 2^(attempts - 1), kMostDelay at most, and on top of what the reply's Retry-After asks for, a minute at most. `random`
-// is any number.
-std::chrono::milliseconds DelayAfter(const Reply& reply, uint64_t random);
-
-// A first byte that takes longer than this is given up and asked for again, over another connection: a multiple of what
-// is usual there, doubled with each attempt.
-std::chrono::milliseconds FirstByteTimeout(std::chrono::milliseconds usual, int earlier_attempts);
+  // How long to wait after reply.attempts attempts: exponential with full jitter, uniform from 0 to first_delay *
+  // 2^(attempts - 1), most_delay at most, on top of what the reply's Retry-After asks for, a minute at most. `random`
+  // is any number.
+  std::chrono::milliseconds DelayAfter(const Reply& reply, uint64_t random) const;
+  std::chrono::milliseconds FirstByteTimeout(std::chrono::milliseconds usual, int earlier_attempts) const;
+};
 
 }  // namespace headrace::side

@@ -26,9 +26,7 @@ constexpr size_t kMaxText = 16 << 20;  // of a reply that is not the caller's da
 constexpr size_t kMaxHeaders = 256;
 constexpr long kConnectTimeoutMs = 10000;
 constexpr long kLocalTimeoutMs = 2000;
-// A body that stops for so long, or brings less than this many bytes a second for that many seconds, is given up and
-// asked for again, from where it stopped.
-constexpr milliseconds kStalled{5000};
+// A reply that brings less than this many bytes a second for that many seconds is given up and asked for again.
 constexpr long kSlowBytes = 4 << 10;
 constexpr long kSlowSeconds = 30;
 constexpr milliseconds kUsualFirstByte{200};  // until a host has answered
@@ -56,7 +54,7 @@ bool IsFatal(CURLcode code) {
 
 class Transfers::Loop {
  public:
-  Loop() {
+  explicit Loop(const RetryPolicy& policy) : policy_(policy) {
     InitCurlOnce();
     multi_ = curl_multi_init();
     curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(2 * Pace::kMost));
@@ -129,6 +127,7 @@ class Transfers::Loop {
     bool has_out = false;
     bool first_byte = false;
     Clock::time_point next_byte_due;
+    milliseconds stalled{0};  // of the policy
     char error[CURL_ERROR_SIZE] = "";
   };
 
@@ -219,7 +218,8 @@ class Transfers::Loop {
     live.reply.attempts = live.attempts;
     live.has_out = live.first_byte = false;
     live.out = {};
-    live.next_byte_due = now + FirstByteTimeout(live.host->first_byte, live.attempts - 1);
+    live.next_byte_due = now + policy_.FirstByteTimeout(live.host->first_byte, live.attempts - 1);
+    live.stalled = policy_.stalled;
     live.error[0] = '\0';
     if (idle_.empty()) {
       live.easy = curl_easy_init();
@@ -272,7 +272,7 @@ class Transfers::Loop {
     Live& live = *static_cast<Live*>(user);
     Reply& reply = live.reply;
     live.first_byte = true;
-    live.next_byte_due = Clock::now() + kStalled;
+    live.next_byte_due = Clock::now() + live.stalled;
     const std::string_view line(data, one * size);
     if (line.starts_with("HTTP/")) {
       reply.headers.clear();  // of a redirection
@@ -292,7 +292,7 @@ class Transfers::Loop {
     Live& live = *static_cast<Live*>(user);
     size *= one;
     Reply& reply = live.reply;
-    live.next_byte_due = Clock::now() + kStalled;
+    live.next_byte_due = Clock::now() + live.stalled;
     if (!live.has_out) {
       live.has_out = true;
       reply.status = StatusOf(live.easy);
@@ -362,11 +362,11 @@ class Transfers::Loop {
     const Fate fate = live.call->Judge(reply);
     if (fate == Fate::kDone) host.pace.Answered();
     if (fate == Fate::kThrottled) host.pace.Throttled(Clock::now());
-    if (fate == Fate::kDone || fate == Fate::kFailed || live.attempts >= kMaxAttempts) {
+    if (fate == Fate::kDone || fate == Fate::kFailed || live.attempts >= policy_.max_attempts) {
       Finish(live, std::move(reply), fate);
       return;
     }
-    live.due = Clock::now() + DelayAfter(reply, random_());
+    live.due = Clock::now() + policy_.DelayAfter(reply, random_());
     delayed_.push_back(&live);
   }
 
@@ -393,6 +393,7 @@ class Transfers::Loop {
     changed_.notify_all();
   }
 
+  const RetryPolicy policy_;
   CURLM* multi_ = nullptr;
   std::thread thread_;
 
@@ -413,7 +414,7 @@ class Transfers::Loop {
   bool ending_ = false;
 };
 
-Transfers::Transfers() : loop_(std::make_unique<Loop>()) {}
+Transfers::Transfers(const RetryPolicy& policy) : loop_(std::make_unique<Loop>(policy)) {}
 Transfers::~Transfers() = default;
 void Transfers::Start(Call& call) { loop_->Start(call); }
 void Transfers::Await(const Call& call) {

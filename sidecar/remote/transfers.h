@@ -57,7 +57,7 @@ class Call {
 // Used by any thread but its own.
 class Transfers {
  public:
-  Transfers();
+  explicit Transfers(const RetryPolicy& policy = {});
   // REQUIRES: no call is under way.
   ~Transfers();
   Transfers(const Transfers&) = delete;
