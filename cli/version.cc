@@ -5,6 +5,7 @@
 #include "common/spec/names.h"
 #include "sidecar/device/device.h"
 #include "sidecar/device/nccl.h"
+#include "sidecar/source/arrow.h"
 
 namespace headrace::cli {
 namespace {
@@ -30,6 +31,8 @@ int RunVersion(const CommandLine&) {
   }
   const Result<int> nccl = device::NcclVersion();
   std::printf("nccl     %s\n", nccl.ok() ? device::NcclVersionText(*nccl).c_str() : "not beside this binary");
+  const Result<std::string> arrow = side::ArrowVersion();
+  std::printf("arrow    %s\n", arrow.ok() ? arrow->c_str() : "not beside this binary: no Parquet");
   std::printf("delivery %s\n", device::HostReason(report).c_str());
   return 0;
 }

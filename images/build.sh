@@ -23,19 +23,27 @@ BUILDAH=(buildah --root "$work/storage" --runroot "$work/run" --storage-driver o
 # Copies when the content differs, so that an unchanged file keeps its time stamp.
 stage() { cmp -s "$1" "$2" || install -D "$1" "$2"; }
 fill_context() {
-  local binary wheels
+  local binary file wheels
   mkdir -p "$context"
   for binary in headrace-operator headrace-loader; do
     [ -x "$root/build/release/bin/$binary" ] || die "build/release/bin/$binary is missing (make build)"
     strip --strip-debug -o "$context/.$binary" "$root/build/release/bin/$binary"
     stage "$context/.$binary" "$context/$binary"; rm "$context/.$binary"; chmod 755 "$context/$binary"
   done
+  for file in "$root"/build/release/lib/{libheadrace_arrow.so,libarrow.so.*,libparquet.so.*}; do
+    [ -e "$file" ] || die "build/release/lib/${file##*/} is missing (make build, with HEADRACE_ARROW=ON)"
+    # Arrow's come without debug information, and strip breaks libraries that were patched for a wheel.
+    case $file in
+      *.so) strip --strip-debug -o "$context/.module" "$file"; stage "$context/.module" "$context/lib/${file##*/}"; rm "$context/.module" ;;
+      *) stage "$file" "$context/lib/${file##*/}" ;;
+    esac
+  done
+  find "$context/lib" -type f | while read -r file; do [ -e "$root/build/release/lib/${file##*/}" ] || rm "$file"; done
   wheels=("$root"/dist/headrace-*.whl)
   [ -e "${wheels[0]}" ] || die "dist/headrace-*.whl is missing (make wheel)"
   [ ${#wheels[@]} = 1 ] || die "several wheels in dist/: ${wheels[*]##*/}; remove the old ones"
   find "$context" -maxdepth 1 -name '*.whl' ! -name "${wheels[0]##*/}" -delete
   stage "${wheels[0]}" "$context/${wheels[0]##*/}"
-  local file
   for file in train.py test.npz; do stage "$root/examples/digits/$file" "$context/digits/$file"; done
 }
 
@@ -107,7 +115,7 @@ case ${1:-all} in
     fill_context
     make_pause
     make_image operator "$OPERATOR_IMAGE" images/operator.Dockerfile headrace-operator
-    make_image loader "$LOADER_IMAGE" images/loader.Dockerfile headrace-loader
+    make_image loader "$LOADER_IMAGE" images/loader.Dockerfile headrace-loader $(cd "$context" && echo lib/*)
     make_image digits-trainer "$TRAINER_IMAGE" examples/digits/Dockerfile "$(cd "$context" && echo headrace-*.whl)" digits/train.py digits/test.npz
     ;;
   *) die "usage: images/build.sh [context|pause|base]" ;;

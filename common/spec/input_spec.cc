@@ -6,6 +6,7 @@
 #include "common/spec/components.h"
 #include "common/spec/features.h"
 #include "common/spec/object_reader.h"
+#include "common/spec/remote_path.h"
 #include "common/spec/tensor_fields.h"
 #include "common/spec/transformations.h"
 
@@ -19,6 +20,29 @@ constexpr size_t kMaxPaths = 1024;
 constexpr size_t kMaxFeatures = 128;
 constexpr size_t kMaxPipeline = 32;
 
+ObjectStoreOptions ParseObjectStore(const json& object, const std::string& path, std::vector<FieldError>* errors) {
+  ObjectStoreOptions options;
+  ObjectReader reader(object, path, errors);
+  options.region = reader.String("region", 64);
+  if (options.region.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != std::string::npos) {
+    reader.Error("region", "is a name such as eu-west-1, not \"" + options.region + "\"");
+  }
+  options.endpoint = reader.String("endpoint", 1024);
+  const size_t scheme = options.endpoint.find("://");
+  const std::string name = options.endpoint.substr(0, scheme);
+  if (!options.endpoint.empty() &&
+      ((name != "https" && name != "http") || options.endpoint.find_first_of("/?@", scheme + 3) != std::string::npos ||
+       scheme + 3 == options.endpoint.size())) {
+    reader.Error("endpoint", "is https://HOST or https://HOST:PORT (http:// where there is no TLS), not \"" +
+                                 options.endpoint + "\"");
+  }
+  // Whose keys concerns the pod alone, as the volume does.
+  if (const json* secret = reader.Object("credentialsSecret")) {
+    ObjectReader(*secret, reader.Path("credentialsSecret"), errors).RequiredString("name", 253);
+  }
+  return options;
+}
+
 FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
   FilesSource files;
   files.format = reader.Enum<FileFormat>("format", {{"TFRecord", FileFormat::kTFRecord}}, FileFormat::kTFRecord);
@@ -30,6 +54,9 @@ FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
       const json& path = (*paths)[i];
       if (!path.is_string() || path.get_ref<const std::string&>().empty()) {
         reader.Error("paths[" + std::to_string(i) + "]", "must be a file path or glob, not " + path.dump());
+      } else if (const auto& text = path.get_ref<const std::string&>();
+                 IsRemotePath(text) && !RemotePathError(text).empty()) {
+        reader.Error("paths[" + std::to_string(i) + "]", "\"" + text + "\" " + RemotePathError(text));
       } else {
         files.paths.push_back(path.get<std::string>());
       }
@@ -39,6 +66,9 @@ FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
   }
   // Where the files are mounted from concerns the pod alone: the webhook reads it, the plan does not hold it.
   reader.Object("volume");
+  if (const json* store = reader.Object("objectStore")) {
+    files.object_store = ParseObjectStore(*store, reader.Path("objectStore"), errors);
+  }
   if (const json* pipeline = reader.Array("pipeline", 0, kMaxPipeline)) {
     if (pipeline->is_array()) files.pipeline = ParsePipeline(*pipeline, reader.Path("pipeline"), true, errors);
   }
@@ -310,6 +340,11 @@ json ToJson(const InputSpec& spec) {
                               {"paths", files->paths},
                               {"compression", compression},
                               {"pipeline", PipelineToJson(files->pipeline)}};
+    // Left out where it says nothing, so that plans of mounted files keep their hash.
+    for (const auto& [name, value] :
+         {std::pair("endpoint", &files->object_store.endpoint), std::pair("region", &files->object_store.region)}) {
+      if (!value->empty()) out["source"]["files"]["objectStore"][name] = *value;
+    }
   } else if (const auto* range = std::get_if<RangeSource>(&spec.source)) {
     json& object = out["source"]["range"];
     object = {{"start", range->start}, {"step", range->step}, {"dtype", DTypeName(range->dtype)}};

@@ -139,10 +139,18 @@ using Transformation =
 // The field of the CRD that holds it: "shuffle", "repeat", ...
 std::string_view TransformationName(const Transformation& transformation);
 
+// How s3:// and gs:// paths are reached.
+struct ObjectStoreOptions {
+  std::string
+      endpoint;  // "https://minio.example:9000", without a '/' at its end; "": the store's own, or the environment's
+  std::string region;  // "": the environment's, else us-east-1
+};
+
 struct FilesSource {
   FileFormat format = FileFormat::kTFRecord;
   std::vector<std::string> paths;  // globs; each glob's matches in lexical order
   Compression compression = Compression::kAuto;
+  ObjectStoreOptions object_store;
   std::vector<Transformation>
       pipeline;  // on the list of file names, before reading: Repeat, Take, Skip, Shard, Shuffle
 };

@@ -99,7 +99,7 @@ class BlockReader : public Stream<Record> {
 
 Result<std::unique_ptr<Stream<Record>>> ReadBlocks(SourceContext& context, uint32_t file,
                                                    std::unique_ptr<Framer> framer) {
-  ASSIGN_OR_RETURN(auto bytes, OpenByteStream(context.files.paths[file], context.compression, &context.bytes_read));
+  ASSIGN_OR_RETURN(auto bytes, OpenByteStream(context.files, file, context.compression, &context.bytes_read));
   return std::unique_ptr<Stream<Record>>(
       std::make_unique<BlockReader>(context, file, std::move(bytes), std::move(framer)));
 }

@@ -9,6 +9,7 @@
 
 #include "common/base/status.h"
 #include "common/spec/input_spec.h"
+#include "sidecar/source/file_table.h"
 
 namespace headrace::side {
 
@@ -20,13 +21,14 @@ class ByteStream {
   // Passes over the next n bytes, without reading them where the file is not compressed. REQUIRES: they are there, by
   // size(), or may not be: then what Read returns next is 0.
   virtual Status PassOver(uint64_t n);
-  // Bytes of the whole (decompressed) file, where that is known without reading it.
+  // Bytes of the whole (decompressed) file, where that is known without reading on.
   virtual std::optional<uint64_t> size() const = 0;
 };
 
-// Opens `path`; kAuto looks at the first bytes. `bytes_read` counts what is read from storage and must outlive the
-// stream. Errors: NotFound, Unavailable; Corrupt if the compression asked for is not the file's.
-Result<std::unique_ptr<ByteStream>> OpenByteStream(const std::string& path, Compression compression,
+// Opens a file of the table; kAuto looks at the first bytes. A remote file is on its way from then on, and waited for
+// by the first Read. `bytes_read` counts what is read from storage and must outlive the stream. Errors: NotFound,
+// Unavailable; Corrupt if the compression asked for is not the file's, here or at the first Read.
+Result<std::unique_ptr<ByteStream>> OpenByteStream(const FileTable& files, size_t file, Compression compression,
                                                    std::atomic<uint64_t>* bytes_read);
 
 }  // namespace headrace::side

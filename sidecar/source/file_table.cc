@@ -4,6 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+
+#include "common/spec/remote_path.h"
+#include "sidecar/remote/object_store.h"
+#include "sidecar/remote/url.h"
 
 namespace headrace::side {
 namespace {
@@ -31,29 +36,53 @@ std::string WhatIsThere(const std::string& pattern) {
   return text;
 }
 
+Result<std::vector<std::string>> ListVolume(const std::string& path, const std::string& data_dir) {
+  const std::string pattern = path[0] == '/' ? path : (fs::path(data_dir) / path).string();
+  glob_t matches{};
+  // GLOB_ERR: a folder that cannot be read must not look like one without files.
+  const int rc = glob(pattern.c_str(), GLOB_ERR, nullptr, &matches);
+  std::vector<std::string> found;
+  for (size_t m = 0; rc == 0 && m < matches.gl_pathc; ++m) {
+    if (!fs::is_directory(matches.gl_pathv[m])) found.emplace_back(matches.gl_pathv[m]);
+  }
+  globfree(&matches);
+  if (rc == GLOB_ABORTED) {
+    return Unavailable("\"" + pattern + "\" cannot be listed; check the volume's mount and permissions");
+  }
+  if (found.empty()) return NotFound("\"" + pattern + "\" matches no file; " + WhatIsThere(pattern));
+  return found;
+}
+
 }  // namespace
 
 Result<FileTable> ListFiles(const FilesSource& source, const std::string& data_dir) {
   FileTable table;
-  for (size_t i = 0; i < source.paths.size(); ++i) {
-    const std::string field = "spec.source.files.paths[" + std::to_string(i) + "]: ";
-    const std::string& path = source.paths[i];
-    const std::string pattern = path[0] == '/' ? path : (fs::path(data_dir) / path).string();
-    glob_t matches{};
-    // GLOB_ERR: a folder that cannot be read must not look like one without files.
-    const int rc = glob(pattern.c_str(), GLOB_ERR, nullptr, &matches);
-    size_t found = 0;
-    for (size_t m = 0; rc == 0 && m < matches.gl_pathc; ++m) {
-      if (fs::is_directory(matches.gl_pathv[m])) continue;
-      table.paths.emplace_back(matches.gl_pathv[m]);
-      ++found;
-    }
-    globfree(&matches);
-    if (rc == GLOB_ABORTED) {
-      return Unavailable(field + "\"" + pattern + "\" cannot be listed; check the volume's mount and permissions");
-    }
-    if (found == 0) return NotFound(field + "\"" + pattern + "\" matches no file; " + WhatIsThere(pattern));
+  std::vector<std::string> remote;
+  std::copy_if(source.paths.begin(), source.paths.end(), std::back_inserter(remote), IsRemotePath);
+  std::vector<Result<std::vector<FoundObject>>> objects;
+  if (!remote.empty()) {
+    table.store = std::make_shared<ObjectStore>(source.object_store);
+    objects = table.store->Find(remote);
   }
+  size_t next = 0;  // of `objects`
+  for (size_t i = 0; i < source.paths.size(); ++i) {
+    const std::string field = "spec.source.files.paths[" + std::to_string(i) + "]";
+    if (!IsRemotePath(source.paths[i])) {
+      auto found = ListVolume(source.paths[i], data_dir);
+      RETURN_IF_ERROR(found, field);
+      for (std::string& path : *found) table.paths.push_back(std::move(path));
+    } else {
+      auto& found = objects[next++];
+      RETURN_IF_ERROR(found, field);
+      for (FoundObject& object : *found) {
+        const std::string shown = ShownPath(object.path);
+        table.remote.resize(table.paths.size());
+        table.remote.push_back({object.size, std::move(object.version), object.path.substr(shown.size())});
+        table.paths.push_back(shown);
+      }
+    }
+  }
+  if (!remote.empty()) table.remote.resize(table.paths.size());
   return table;
 }
 

@@ -45,7 +45,7 @@ class LocalFile : public StoredFile {
 
 }  // namespace
 
-Result<std::unique_ptr<StoredFile>> OpenStored(const std::string& path, std::atomic<uint64_t>* bytes_read) {
+Result<std::unique_ptr<StoredFile>> OpenLocal(const std::string& path, std::atomic<uint64_t>* bytes_read) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, path + ": cannot be opened");
   struct stat info {};

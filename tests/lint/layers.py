@@ -21,7 +21,8 @@ ALLOWED = {
     "sidecar/decode": [BASE, SPEC, "sidecar/core"],
     "sidecar/distribute": [BASE, SPEC, "sidecar/core"],
     "sidecar/transform": [BASE, SPEC, "sidecar/core", "sidecar/decode"],
-    "sidecar/source": [BASE, SPEC, "sidecar/core", "sidecar/transform"],
+    "sidecar/remote": [BASE, SPEC],
+    "sidecar/source": [BASE, SPEC, "sidecar/core", "sidecar/remote", "sidecar/transform"],
     "sidecar/loader": [BASE, SPEC, RING, "sidecar/collective", "sidecar/core", "sidecar/decode", "sidecar/distribute",
                        "sidecar/source", "sidecar/transform"],
     "sidecar": [BASE, SPEC, NET, RING, "sidecar/collective", "sidecar/device", "sidecar/loader"],
@@ -30,7 +31,7 @@ ALLOWED = {
     "operator/admission": [BASE, SPEC, NET, "operator/kube"],
     "operator": [BASE, SPEC, NET, "operator/kube", "operator/reconcile", "operator/admission"],
     # Runs the loader as a process, and reads it through the client's C interface, as users do.
-    "cli": [BASE, SPEC, RING, "client/include/headrace", "sidecar/device", "operator/admission"],
+    "cli": [BASE, SPEC, RING, "client/include/headrace", "sidecar/device", "sidecar/source", "operator/admission"],
 }
 
 # Third-party headers, by prefix, and the only places that may see them: folders and files. Tests may see all.
@@ -39,8 +40,12 @@ THIRD_PARTY = {
     "cpprest/": ["operator/kube"],
     "pplx/": ["operator/kube"],
     "prometheus/": ["sidecar/loader", "operator"],
-    "openssl/": [SPEC, NET, "operator", "operator/kube"],
+    "openssl/": [SPEC, NET, "operator", "operator/kube", "sidecar/remote"],
     "yaml-cpp/": ["cli"],
+    "arrow/": ["sidecar/source"],
+    "parquet/": ["sidecar/source"],
+    "curl/": ["sidecar/remote"],
+    "pugixml.hpp": ["sidecar/remote"],
     "isa-l": ["sidecar/source"],
     "jerror.h": ["sidecar/decode"],
     "jpeglib.h": ["sidecar/decode"],

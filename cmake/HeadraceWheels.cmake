@@ -1,0 +1,28 @@
+# headrace_fetch_wheels(OUT NAME arrow SIZE "55 MB" [PIP_OPTIONS ...]): the real C++ libraries that PyPI wheels hold, at
+# the versions and hashes of cmake/<NAME>-requirements.txt, unpacked once into a cache outside the checkout that all
+# checkouts and presets share. Sets OUT to the folder, or to nothing, with a message that says why.
+function(headrace_fetch_wheels out)
+  cmake_parse_arguments(ARG "" "NAME;SIZE" "PIP_OPTIONS" ${ARGN})
+  set(cache "$ENV{HEADRACE_CACHE}")
+  if(NOT cache AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+    set(cache "$ENV{XDG_CACHE_HOME}/headrace")
+  elseif(NOT cache)
+    set(cache "$ENV{HOME}/.cache/headrace")
+  endif()
+  set(requirements "${CMAKE_SOURCE_DIR}/cmake/${ARG_NAME}-requirements.txt")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${requirements}")
+  file(STRINGS "${requirements}" versions REGEX "^[^#]")
+  string(SHA256 versions "${versions}")
+  string(SUBSTRING "${versions}" 0 12 versions)
+  set(dir "${cache}/${ARG_NAME}/${versions}")
+  if(NOT EXISTS "${dir}/complete")
+    message(STATUS "Fetching what ${requirements} names (${ARG_SIZE}, once) into ${dir}")
+  endif()
+  execute_process(COMMAND "${CMAKE_SOURCE_DIR}/cmake/fetch_wheels.sh" "${dir}" "${requirements}" ${ARG_PIP_OPTIONS}
+                  RESULT_VARIABLE failed ERROR_VARIABLE output OUTPUT_VARIABLE output)
+  if(failed)
+    message(STATUS "Could not fetch what ${requirements} names: ${output}")
+    set(dir "")
+  endif()
+  set(${out} "${dir}" PARENT_SCOPE)
+endfunction()

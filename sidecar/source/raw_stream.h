@@ -1,0 +1,24 @@
+// The bytes of one file in order, as they are stored.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "sidecar/source/byte_stream.h"
+#include "sidecar/source/storage.h"
+
+namespace headrace::side {
+
+class RawStream : public ByteStream {
+ public:
+  // Back to the file's first byte. Costs nothing after a first short Read.
+  virtual void Rewind() = 0;
+  virtual const std::string& path() const = 0;
+};
+
+// A file of a mounted volume, where the kernel reads ahead.
+std::unique_ptr<RawStream> MakePlainStream(std::unique_ptr<StoredFile> file);
+// A remote one: read_ahead.h. REQUIRES: file->remote().
+std::unique_ptr<RawStream> MakeReadAhead(std::unique_ptr<StoredFile> file);
+
+}  // namespace headrace::side
