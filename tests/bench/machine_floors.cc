@@ -1,7 +1,7 @@
 // What this machine can do at most: the limits that tests/bench/loaders holds loaders to. One line a figure:
 //   name  value  unit
 //
-//   machine_floors FILE     a file of 4 KiB records and more than one MiB, best of 100 MiB; it is read once before
+//   machine_floors FILE     what the reads are of: best 100 MiB and more
 #include <fcntl.h>
 #include <isa-l/crc.h>
 #include <sys/stat.h>

@@ -47,7 +47,9 @@ class Comparison:
 
     def make_data(self):
         names = sorted({WORKLOADS[name].data for name in self.options.workload})
-        subprocess.run([self.python, HERE / "data.py", "--size", self.options.size, *names], check=True)
+        made = subprocess.run([self.python, HERE / "data.py", "--size", self.options.size, *names])
+        if made.returncode:
+            sys.exit(made.returncode)
 
     def warm(self, folder):
         """Brings the files into the page cache."""
@@ -70,8 +72,8 @@ class Comparison:
         try:
             runs = [once() for _ in range(self.options.runs + 1)][1:]
         except measure.Failed as failed:
-            words = "not offered yet" if name.startswith("headrace") else "failed"
-            self.say(f"{name:28}{words}: {failed}")
+            refused = str(failed).startswith(headrace_run.REFUSAL)
+            self.say(f"{name:28}{'not offered yet' if refused else 'failed'}: {failed}")
             return None
         figures = measure.median(runs)
         self.say(report.line(name, figures, record_bytes))

@@ -200,11 +200,14 @@ def make_f(folder, size, rng):
 MAKERS = {"a": make_a, "a2": make_a2, "b": make_b, "c": make_c, "d": make_d, "e": make_e, "f": make_f}
 
 
-def bytes_of(text):
-    match = re.fullmatch(r"(\d+)([KMG]iB)?", text)
-    if not match:
+def size_text(text):
+    if not re.fullmatch(r"\d+[MG]iB", text):
         raise argparse.ArgumentTypeError(f'"{text}" is no size: write 2GiB or 256MiB')
-    return int(match[1]) << {None: 0, "KiB": 10, "MiB": 20, "GiB": 30}[match[2]]
+    return text
+
+
+def bytes_of(size):
+    return int(size[:-3]) << {"MiB": 20, "GiB": 30}[size[-3:]]
 
 
 def folder_of(name, size):
@@ -242,7 +245,7 @@ def make(name, size):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", default="2GiB", help="of each workload's data")
+    parser.add_argument("--size", type=size_text, default="2GiB", help="of each workload's data")
     parser.add_argument("names", nargs="*", choices=[[], *MAKERS], help="default: all")
     options = parser.parse_args()
     for name in options.names or MAKERS:

@@ -32,12 +32,14 @@ def drain(batches, options):
         sys.exit(f"{options.peer}: the first batch has {len(batch[0])} records, {options.batch} are asked for")
     end = time.monotonic() + options.warmup
     while time.monotonic() < end:
+        batch = None  # as a trainer that is done with it: what freeing it costs is not next()'s
         time.sleep(options.pause_ms / 1000)
         batch = next(batches)
     say("begin")
     records, times = 0, []
     began = now = time.monotonic()
     while now < began + options.seconds:
+        batch = None
         if options.pause_ms:
             time.sleep(options.pause_ms / 1000)
             now = time.monotonic()

@@ -8,6 +8,7 @@ import measure
 HERE = Path(__file__).resolve().parent
 RELEASE = HERE.parents[2] / "build" / "release"
 LOADER = "headrace-loader"  # the process whose memory is told: the ring included, the trainer not
+REFUSAL = "headrace: standard input:"  # how an error begins that says what is wrong with the spec
 
 
 def in_c(name, workload, data, options):
