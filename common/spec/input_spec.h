@@ -20,7 +20,7 @@ enum class FileFormat { kTFRecord };
 // Whether a record is a string of bytes, which without features is delivered as such: as the component kRecordName.
 constexpr bool RecordsAreBytes(FileFormat format) { return format == FileFormat::kTFRecord; }
 inline constexpr char kRecordName[] = "record";
-enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first bytes
+enum class Compression { kAuto, kNone, kGzip, kZstd, kLz4, kBzip2, kSnappy };  // kAuto: by the file's first bytes
 
 // How one tensor is read out of a record (tf.io.FixedLenFeature).
 struct Feature {
@@ -189,8 +189,9 @@ enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };
 enum class Rebatch { kPerBatch, kContinuous };
 enum class MemoryKind { kAuto, kHost };
 
-std::string_view PolicyName(AutoShardPolicy policy);  // "Auto", "File", ...
-std::string_view StrategyName(Strategy strategy);     // "Mirrored", ...
+std::string_view CompressionName(Compression compression);  // "Auto", "None", ...
+std::string_view PolicyName(AutoShardPolicy policy);        // "Auto", "File", ...
+std::string_view StrategyName(Strategy strategy);           // "Mirrored", ...
 
 struct Distribution {
   Strategy strategy = Strategy::kMultiWorkerMirrored;
