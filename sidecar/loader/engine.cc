@@ -215,7 +215,7 @@ bool Engine::Begin(FeedEpoch& epoch) {
 
 void Engine::RunPart(void* context, size_t part, size_t thread) {
   Work& work = *static_cast<Work*>(context);
-  const Status written = work.epoch->WritePart(work.delivery, part, thread, work.place);
+  const Status written = work.epoch->WritePart(work.delivery, part, thread, &work.place);
   if (!written.ok()) {
     const std::lock_guard lock(work.mutex);
     if (work.error.ok()) work.error = written;

@@ -43,7 +43,8 @@ class FeedEpoch {
   // say that the data outgrew the slot.
   virtual Result<size_t> Begin(const Delivery& delivery, Place* place) = 0;
   // `thread` is below Feed's thread count; no two calls at a time have the same. Errors name where the data is wrong.
-  virtual Status WritePart(const Delivery& delivery, size_t part, size_t thread, const Place& place) = 0;
+  // A delivery of one part may find out only then where its components lie.
+  virtual Status WritePart(const Delivery& delivery, size_t part, size_t thread, Place* place) = 0;
   // After the last part: what the delivery turned out to be.
   virtual Status End(Delivery* delivery, Place* place) = 0;
 };

@@ -87,7 +87,7 @@ class FunctionFeed::Epoch : public FeedEpoch {
     if (!written.ok()) return feed_.Failed(written.status());
     return size_t{0};
   }
-  Status WritePart(const Delivery&, size_t, size_t, const Place&) override { return {}; }
+  Status WritePart(const Delivery&, size_t, size_t, Place*) override { return {}; }
   Status End(Delivery*, Place*) override { return {}; }
 
  private:

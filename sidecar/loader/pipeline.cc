@@ -46,45 +46,6 @@ DatasetPtr<Record> MakeSource(const Plan& plan, const TransformContext& transfor
 
 }  // namespace
 
-SlotLayout::SlotLayout(const Plan& plan, const Topology& topology) : element_(PipelineElement(plan.spec)) {
-  int64_t rows = 1;         // of the largest batch: the last batch's size ...
-  int64_t row_records = 1;  // ... and that of the one before it
-  for (const Transformation& transformation : plan.spec.pipeline) {
-    if (const auto* batch = std::get_if<headrace::Batch>(&transformation)) {
-      row_records = rows;
-      rows = batch->size;
-    }
-  }
-  const int64_t replicas = topology.replicas_in_sync();
-  rows = (rows + replicas - 1) / replicas;
-  for (const TensorSpec& component : element_.components) {
-    uint64_t bytes = DTypeSize(component.dtype);
-    for (size_t i = static_cast<size_t>(element_.batch_dims); i < component.shape.size(); ++i) {
-      bytes *= static_cast<uint64_t>(component.shape[i]);
-    }
-    record_bytes_.push_back(bytes);
-    all_record_bytes_ += bytes;
-  }
-  std::vector<ring::ComponentExtent> extents;
-  max_bytes_ = Extents(rows, row_records, &extents);
-}
-
-uint64_t SlotLayout::Extents(int64_t rows, int64_t row_records, std::vector<ring::ComponentExtent>* extents) const {
-  extents->clear();
-  uint64_t end = 0;
-  for (size_t c = 0; c < record_bytes_.size(); ++c) {
-    const std::vector<int64_t>& shape = element_.components[c].shape;
-    const uint64_t bytes = record_bytes_[c] * static_cast<uint64_t>(rows) * static_cast<uint64_t>(row_records);
-    ring::ComponentExtent& extent =
-        extents->emplace_back(ring::ComponentExtent{AlignTensor(end), bytes, shape.size(), {}});
-    std::copy(shape.begin(), shape.end(), extent.dims);
-    if (element_.batch_dims > 0) extent.dims[0] = rows;
-    if (element_.batch_dims > 1) extent.dims[1] = row_records;
-    end = extent.offset + bytes;
-  }
-  return end;
-}
-
 class Pipeline::Epoch : public FeedEpoch {
  public:
   Epoch(Pipeline& pipeline, Deal deal)
@@ -110,17 +71,24 @@ class Pipeline::Epoch : public FeedEpoch {
     return pipeline_.Parts(piece.records.size());
   }
 
-  Status WritePart(const Delivery& delivery, size_t part, size_t thread, const Place& place) override {
+  Status WritePart(const Delivery& delivery, size_t part, size_t thread, Place* place) override {
     const std::span<const Record> records(ahead_.piece(delivery.number).piece.records);
     const size_t parts = pipeline_.Parts(records.size());
     const size_t begin = records.size() * part / parts;
     const size_t end = records.size() * (part + 1) / parts;
+    const SlotLayout& layout = pipeline_.layout_;
     Desk& desk = pipeline_.desks_[thread];
     desk.columns.clear();
-    for (size_t c = 0; c < place.extents.size(); ++c) {
-      desk.columns.push_back(place.slot + place.extents[c].offset + begin * pipeline_.layout_.record_bytes(c));
+    for (size_t c = 0; c < place->extents.size(); ++c) {
+      if (layout.is_variable(c)) {
+        desk.rows[c].resize(records.size());
+        desk.columns.push_back(reinterpret_cast<uint8_t*>(desk.rows[c].data()));
+      } else {
+        desk.columns.push_back(place->slot + place->extents[c].offset + begin * layout.record_bytes(c));
+      }
     }
-    return desk.decoder->Decode(records.subspan(begin, end - begin), desk.columns);
+    RETURN_IF_ERROR(desk.decoder->Decode(records.subspan(begin, end - begin), desk.columns));
+    return layout.has_variable() ? layout.Gather(desk.rows, place->slot, &place->extents) : Status();
   }
 
   Status End(Delivery* delivery, Place*) override {
@@ -136,6 +104,8 @@ class Pipeline::Epoch : public FeedEpoch {
 
 size_t Pipeline::Parts(size_t records) const {
   const uint64_t parts = records * layout_.all_record_bytes() / kPartBytes;
+  // Where values of variable length go is known one after another only.
+  if (layout_.has_variable()) return 1;
   return static_cast<size_t>(std::clamp<uint64_t>(parts, records > 0 ? 1 : 0, records));
 }
 
@@ -172,6 +142,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
     pipeline->batches_ = std::get<DatasetPtr<Batch>>(std::move(dataset));
   }
   for (Desk& desk : pipeline->desks_) {
+    desk.rows.resize(pipeline->layout_.components());
     desk.decoder = MakePipelineDecoder(made.spec, made.spec.pipeline.size(), transform.source_decoder());
   }
   return pipeline;

@@ -10,27 +10,10 @@
 #include "sidecar/decode/decoder.h"
 #include "sidecar/loader/feed.h"
 #include "sidecar/loader/signal.h"
+#include "sidecar/loader/slot_layout.h"
 #include "sidecar/source/source.h"
 
 namespace headrace::side {
-
-// How a batch lies in a slot: component after component, each aligned to ring::kTensorAlign.
-class SlotLayout {
- public:
-  SlotLayout(const Plan& plan, const Topology& topology);
-
-  // Fills one extent for each component and returns the bytes used.
-  uint64_t Extents(int64_t rows, int64_t row_records, std::vector<ring::ComponentExtent>* extents) const;
-  uint64_t max_bytes() const { return max_bytes_; }  // of the largest batch that the plan allows
-  uint64_t record_bytes(size_t component) const { return record_bytes_[component]; }
-  uint64_t all_record_bytes() const { return all_record_bytes_; }
-
- private:
-  const ElementShape element_;
-  std::vector<uint64_t> record_bytes_;  // of one record, by component
-  uint64_t all_record_bytes_ = 0;
-  uint64_t max_bytes_ = 0;
-};
 
 class Pipeline : public Feed {
  public:
@@ -58,6 +41,7 @@ class Pipeline : public Feed {
   struct Desk {
     std::unique_ptr<Decoder> decoder;
     std::vector<uint8_t*> columns;
+    std::vector<std::vector<BytesRef>> rows;  // of each component of variable length
   };
 
   Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_t threads, Signal* signal);

@@ -14,9 +14,10 @@ Result<std::unique_ptr<Stream<Record>>> OpenFramed(SourceContext& context, uint3
 }  // namespace
 
 const Format& FormatOf(FileFormat format) {
-  static constexpr Format kTFRecord = {OpenFramed<MakeTFRecordFramer>, [](const InputSpec& spec) {
-                                         return CheckTFRecords(MakeExampleDecoder(PaddedFeatures(spec)));
-                                       }};
+  static constexpr Format kTFRecord = {
+      OpenFramed<MakeTFRecordFramer>, [](const InputSpec& spec) {
+        return CheckTFRecords(spec.features.empty() ? MakeBytesDecoder() : MakeExampleDecoder(PaddedFeatures(spec)));
+      }};
   switch (format) {
     case FileFormat::kTFRecord: return kTFRecord;
   }
