@@ -16,7 +16,7 @@
 
 namespace headrace {
 
-enum class FileFormat { kTFRecord };
+enum class FileFormat { kTFRecord, kFixedLength, kNumPy };
 // Whether a record is a string of bytes, which without features is delivered as such: as the component kRecordName.
 constexpr bool RecordsAreBytes(FileFormat format) { return format == FileFormat::kTFRecord; }
 inline constexpr char kRecordName[] = "record";
@@ -37,7 +37,8 @@ struct Feature {
 
 // tf.data's transformations. Counts are of elements at that point of the pipeline.
 struct Shuffle {
-  int64_t buffer_size = 0;
+  bool global = false;          // scope Global: all records in one random order, of an index; first in the pipeline
+  int64_t buffer_size = 0;      // of scope Buffer
   std::optional<int64_t> seed;  // none: a seed of the run, the same on every worker
   bool reshuffle_each_iteration = true;
 };
@@ -146,11 +147,19 @@ struct ObjectStoreOptions {
   std::string region;  // "": the environment's, else us-east-1
 };
 
+// Where records of one length lie in a file (tf.data.FixedLengthRecordDataset).
+struct FixedLength {
+  std::optional<int64_t> record_bytes;  // none: what the features take
+  int64_t header_bytes = 0;
+  int64_t footer_bytes = 0;
+};
+
 struct FilesSource {
   FileFormat format = FileFormat::kTFRecord;
   std::vector<std::string> paths;  // globs; each glob's matches in lexical order
   Compression compression = Compression::kAuto;
   ObjectStoreOptions object_store;
+  FixedLength fixed_length;  // of format FixedLength
   std::vector<Transformation>
       pipeline;  // on the list of file names, before reading: Repeat, Take, Skip, Shard, Shuffle
 };

@@ -1,5 +1,6 @@
 #include "common/spec/padding.h"
 #include "sidecar/source/block_reader.h"
+#include "sidecar/source/fixed_records.h"
 #include "sidecar/source/source.h"
 #include "sidecar/source/tfrecord.h"
 
@@ -18,8 +19,12 @@ const Format& FormatOf(FileFormat format) {
       OpenFramed<MakeTFRecordFramer>, [](const InputSpec& spec) {
         return CheckTFRecords(spec.features.empty() ? MakeBytesDecoder() : MakeExampleDecoder(PaddedFeatures(spec)));
       }};
+  static constexpr Format kFixedLength = {OpenStoredRecords, MakeFixedDecoder, IndexFixedLength};
+  static constexpr Format kNumPy = {OpenStoredRecords, MakeFixedDecoder, IndexNumPy};
   switch (format) {
     case FileFormat::kTFRecord: return kTFRecord;
+    case FileFormat::kFixedLength: return kFixedLength;
+    case FileFormat::kNumPy: return kNumPy;
   }
   return kTFRecord;
 }
