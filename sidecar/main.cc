@@ -149,8 +149,8 @@ Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::at
     ASSIGN_OR_RETURN(auto feed, FunctionFeed::Create(std::move(plan), config.topology, std::move(*peer)));
     return std::unique_ptr<Feed>(std::move(feed));
   }
-  ASSIGN_OR_RETURN(auto pipeline,
-                   Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id, threads, signal));
+  ASSIGN_OR_RETURN(auto pipeline, Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id,
+                                                   config.run_dir + "/" + names::kQuarantineFile, threads, signal));
   return std::unique_ptr<Feed>(std::move(pipeline));
 }
 

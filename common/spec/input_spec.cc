@@ -7,6 +7,7 @@
 #include "common/spec/features.h"
 #include "common/spec/formats.h"
 #include "common/spec/object_reader.h"
+#include "common/spec/on_error.h"
 #include "common/spec/remote_path.h"
 #include "common/spec/tensor_fields.h"
 #include "common/spec/transformations.h"
@@ -240,6 +241,7 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
                            "nothing is sharded; use Off, or strategy MultiWorkerMirrored"});
   }
   if (files) CheckFormat(spec, errors);
+  CheckOnError(spec, errors);
   int batches = 0;
   int enumerates = 0;
   const auto check_pipeline = [&](const std::vector<Transformation>& pipeline, const std::string& path) {
@@ -249,7 +251,8 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
         errors->push_back({item, files ? "must come first: it reads the files, and all others act on their records"
                                        : "goes with spec.source.files only"});
       }
-      if (const auto* shuffle = std::get_if<Shuffle>(&pipeline[i]); shuffle != nullptr && shuffle->global && &pipeline == &spec.pipeline) {
+      if (const auto* shuffle = std::get_if<Shuffle>(&pipeline[i]);
+          shuffle != nullptr && shuffle->global && &pipeline == &spec.pipeline) {
         CheckGlobalShuffle(spec, i, item, errors);
       }
       if (std::holds_alternative<Batch>(pipeline[i]) && ++batches > 2) {
@@ -325,6 +328,7 @@ Result<InputSpec> ParseInputSpec(const json& spec, std::vector<FieldError>* erro
       out.distribution = ParseDistribution(*object, "spec.distribution", &own);
     }
     if (const json* object = reader.Object("delivery")) out.delivery = ParseDelivery(*object, "spec.delivery", &own);
+    if (const json* object = reader.Object("onError")) out.on_error = ParseOnError(*object, "spec.onError", &own);
   }
   // Rules over several fields only make sense of fields that are right by themselves.
   if (own.empty()) CheckTogether(out, &own);
@@ -381,6 +385,8 @@ json ToJson(const InputSpec& spec) {
   out["delivery"] = {{"memory", spec.delivery.memory == MemoryKind::kAuto ? "Auto" : "Host"}};
   if (spec.delivery.prefetch_steps) out["delivery"]["prefetchSteps"] = *spec.delivery.prefetch_steps;
   if (spec.delivery.max_batch_bytes) out["delivery"]["maxBatchBytes"] = *spec.delivery.max_batch_bytes;
+  // Left out where it says nothing, so that plans without it keep their hash.
+  if (spec.on_error.skip) out["onError"] = OnErrorToJson(spec.on_error);
   return out;
 }
 

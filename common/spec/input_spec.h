@@ -37,10 +37,10 @@ struct Feature {
 
 // tf.data's transformations. Counts are of elements at that point of the pipeline.
 struct Shuffle {
-  bool global = false;          // scope Global: all records in one random order, of an index; first in the pipeline
   int64_t buffer_size = 0;      // of scope Buffer
   std::optional<int64_t> seed;  // none: a seed of the run, the same on every worker
   bool reshuffle_each_iteration = true;
+  bool global = false;  // scope Global: all records in one random order, of an index; first in the pipeline
 };
 struct Repeat {
   int64_t count = -1;
@@ -215,12 +215,20 @@ struct Delivery {
   std::optional<int64_t> max_batch_bytes;
 };
 
+// What becomes of records that are not what their format and features demand.
+struct OnError {
+  bool skip = false;          // policy Skip: they are left out of their batches; else the input fails
+  int64_t max_skipped = 0;    // different records of one loader; more, and the input fails
+  double max_fraction = 0.0;  // instead, if not 0: of the records so far
+};
+
 struct InputSpec {
   Source source;
   std::vector<Feature> features;
   std::vector<Transformation> pipeline;
   Distribution distribution;
   Delivery delivery;
+  OnError on_error;
 };
 
 // One thing wrong with a spec: the field's path ("spec.pipeline[1].batch.size"), and what, the value and the remedy.

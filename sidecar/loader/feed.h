@@ -70,6 +70,7 @@ class Feed {
   virtual int64_t cardinality() const = 0;
   virtual uint64_t run_seed() const = 0;    // of shuffles without a seed, unless a position brings another
   virtual uint64_t bytes_read() const = 0;  // from storage, so far; by any thread
+  virtual uint64_t skipped_records() const { return 0; }  // that spec.onError has left out so far; by any thread
   // Batches that lie ready before the trainer asks, by default.
   virtual int64_t default_prefetch_steps() const = 0;
 };

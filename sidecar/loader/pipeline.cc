@@ -1,6 +1,9 @@
 #include "sidecar/loader/pipeline.h"
 
 #include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
 
 #include "sidecar/core/random.h"
 #include "sidecar/distribute/deal.h"
@@ -99,19 +102,65 @@ class Pipeline::Epoch : public FeedEpoch {
         desk.columns.push_back(place->slot + place->extents[c].offset + begin * layout.record_bytes(c));
       }
     }
-    RETURN_IF_ERROR(desk.decoder->Decode(records.subspan(begin, end - begin), desk.columns));
+    Status decoded = desk.decoder->Decode(records.subspan(begin, end - begin), desk.columns);
+    if (!decoded.ok() && pipeline_.source_.quarantine.skips()) {
+      decoded = DecodeEach(records.subspan(begin, end - begin), delivery.number, begin, &desk);
+    }
+    RETURN_IF_ERROR(decoded);
     return layout.has_variable() ? layout.Gather(desk.rows, place->slot, &place->extents) : Status();
   }
 
-  Status End(Delivery* delivery, Place*) override {
+  Status End(Delivery* delivery, Place* place) override {
     ahead_.Release(delivery->number);
+    const std::lock_guard lock(left_out_mutex_);
+    if (const auto found = left_out_.find(delivery->number); found != left_out_.end()) {
+      std::vector<size_t>& rows = found->second;
+      std::sort(rows.begin(), rows.end());
+      pipeline_.layout_.LeaveOut(rows, place->slot, &place->extents);
+      delivery->rows -= static_cast<int64_t>(rows.size());
+      delivery->records -= static_cast<int64_t>(rows.size());
+      left_out_.erase(found);
+    }
+    pipeline_.source_.quarantine.CountGood(static_cast<uint64_t>(delivery->records));
     return {};
   }
 
  private:
+  // Decodes a part that holds a bad record one by one, and notes those that are to be left out. `first`: the row of the
+  // delivery that the part begins with.
+  Status DecodeEach(std::span<const Record> records, uint64_t number, size_t first, Desk* desk) {
+    const SlotLayout& layout = pipeline_.layout_;
+    std::vector<uint8_t*> row = desk->columns;
+    desk->kept.Reset();
+    for (size_t i = 0; i < records.size(); ++i) {
+      const Status decoded = desk->decoder->Decode(records.subspan(i, 1), row);
+      if (!decoded.ok()) {
+        RETURN_IF_ERROR(pipeline_.source_.quarantine.Take(decoded));
+        const std::lock_guard lock(left_out_mutex_);
+        left_out_[number].push_back(first + i);
+      }
+      for (size_t c = 0; c < row.size(); ++c) {
+        if (!layout.is_variable(c)) {
+          row[c] += layout.record_bytes(c);
+          continue;
+        }
+        // Values live until the next Decode only.
+        BytesRef& values = desk->rows[c][i];
+        if (!decoded.ok()) values = {};
+        uint8_t* const kept = desk->kept.Take(values.size);
+        if (values.size > 0) std::memcpy(kept, values.data, values.size);
+        values.data = kept;
+        row[c] += sizeof(BytesRef);
+      }
+    }
+    return {};
+  }
+
   Pipeline& pipeline_;
   LookAhead ahead_;
   uint64_t next_ = 0;
+  std::mutex left_out_mutex_;
+  std::map<uint64_t, std::vector<size_t>> left_out_;  // rows, by the delivery's number
 };
 
 size_t Pipeline::Parts(size_t records) const {
@@ -133,7 +182,8 @@ Pipeline::Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_
       desks_(threads) {}
 
 Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& topology, const std::string& data_dir,
-                                                   const std::string& run_id, size_t threads, Signal* signal) {
+                                                   const std::string& run_id, const std::string& quarantine,
+                                                   size_t threads, Signal* signal) {
   RETURN_IF_ERROR(CheckTopology(plan, topology));
   // Workers that read everything by themselves should not all see it in one order.
   const bool alone = SharingTopology(plan, topology).num_workers < topology.num_workers;
@@ -141,10 +191,13 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
       SeedOf(plan.hash + run_id + (alone ? "/" + std::to_string(topology.worker_index) : std::string()));
   std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(plan), topology, run_seed, threads, signal));
   const Plan& made = pipeline->plan_;
-  const TransformContext transform{pipeline->sharing_, &made.spec, SourceDecoder(made.spec)};
+  const TransformContext transform{
+      pipeline->sharing_, &made.spec, SourceDecoder(made.spec),
+      [pipeline = pipeline.get()](const Status& error) { return pipeline->source_.quarantine.Take(error); }};
   if (const auto* files = std::get_if<FilesSource>(&made.spec.source)) {
     ASSIGN_OR_RETURN(pipeline->source_.files, ListFiles(*files, data_dir));
     pipeline->source_.spec = &made.spec;
+    pipeline->source_.quarantine.Configure(made.spec.on_error, quarantine);
     pipeline->source_.format = &FormatOf(files->format);
     pipeline->source_.compression = files->compression;
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/spec/plan.h"
+#include "sidecar/core/arena.h"
 #include "sidecar/core/dataset.h"
 #include "sidecar/decode/decoder.h"
 #include "sidecar/loader/feed.h"
@@ -18,10 +19,12 @@ namespace headrace::side {
 class Pipeline : public Feed {
  public:
   // Finds the files and checks what the plan demands of them and of the run. `run_id` seeds shuffles without a seed;
-  // up to `threads` may decode; `signal`, which must outlive the pipeline, is raised when there is more to be decoded.
-  // Errors: InvalidArgument, NotFound, Unavailable, naming field, numbers and remedy.
+  // bad records that spec.onError leaves out are listed in the file
+  // `quarantine`; up to `threads` may decode; `signal`, which must outlive the pipeline, is raised when there is more
+  // to be decoded. Errors: InvalidArgument, NotFound, Unavailable, naming field, numbers and remedy.
   static Result<std::unique_ptr<Pipeline>> Create(Plan plan, const Topology& topology, const std::string& data_dir,
-                                                  const std::string& run_id, size_t threads, Signal* signal);
+                                                  const std::string& run_id, const std::string& quarantine,
+                                                  size_t threads, Signal* signal);
 
   Result<std::unique_ptr<FeedEpoch>> Start(const ring::Position& start) override;
 
@@ -32,6 +35,7 @@ class Pipeline : public Feed {
   bool holds_steps() const override { return holds_steps_; }
   int64_t cardinality() const override { return Cardinality(plan_.spec); }
   uint64_t run_seed() const override { return run_seed_; }
+  uint64_t skipped_records() const override { return source_.quarantine.skipped(); }
   uint64_t bytes_read() const override { return source_.bytes_read.load(std::memory_order_relaxed); }
   int64_t default_prefetch_steps() const override { return sharing_.replicas_in_sync(); }
 
@@ -42,6 +46,7 @@ class Pipeline : public Feed {
     std::unique_ptr<Decoder> decoder;
     std::vector<uint8_t*> columns;
     std::vector<std::vector<BytesRef>> rows;  // of each component of variable length
+    Arena kept;                               // values of such rows, where records are decoded one by one
   };
 
   Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_t threads, Signal* signal);

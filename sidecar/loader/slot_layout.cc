@@ -96,4 +96,30 @@ Status SlotLayout::Gather(std::span<const std::vector<BytesRef>> rows, uint8_t* 
   return {};
 }
 
+void SlotLayout::LeaveOut(std::span<const size_t> left_out, uint8_t* slot,
+                          std::vector<ring::ComponentExtent>* extents) const {
+  // Moves all of `count` items of so many bytes that stay to the front.
+  const auto close_up = [&](uint8_t* items, uint64_t bytes, size_t count) {
+    size_t to = left_out[0];
+    for (size_t i = 0; i < left_out.size(); ++i) {
+      const size_t from = left_out[i] + 1;
+      const size_t end = i + 1 < left_out.size() ? left_out[i + 1] : count;
+      std::memmove(items + to * bytes, items + from * bytes, (end - from) * bytes);
+      to += end - from;
+    }
+  };
+  for (size_t c = 0; c < components_.size(); ++c) {
+    ring::ComponentExtent& extent = (*extents)[c];
+    const auto rows = static_cast<size_t>(extent.dims[0]);
+    extent.dims[0] -= static_cast<int64_t>(left_out.size());
+    if (components_[c].variable) {
+      // An empty row begins and ends at the same value: its split goes, the last one stays.
+      close_up(slot + extent.splits_offset, sizeof(int64_t), rows + 1);
+    } else {
+      close_up(slot + extent.offset, components_[c].record_bytes, rows);
+      extent.bytes -= left_out.size() * components_[c].record_bytes;
+    }
+  }
+}
+
 }  // namespace headrace::side

@@ -25,6 +25,10 @@ class SlotLayout {
   Status Gather(std::span<const std::vector<BytesRef>> rows, uint8_t* slot,
                 std::vector<ring::ComponentExtent>* extents) const;
 
+  // Leaves records out of a batch that is laid out: those behind move up. `left_out` is sorted; the rows of those of
+  // variable length are empty. REQUIRES: one batch dimension.
+  void LeaveOut(std::span<const size_t> left_out, uint8_t* slot, std::vector<ring::ComponentExtent>* extents) const;
+
   size_t components() const { return components_.size(); }
   bool is_variable(size_t component) const { return components_[component].variable; }
   bool has_variable() const { return has_variable_; }

@@ -11,6 +11,7 @@
 #include "sidecar/decode/decoder.h"
 #include "sidecar/source/byte_stream.h"
 #include "sidecar/source/file_table.h"
+#include "sidecar/source/quarantine.h"
 #include "sidecar/transform/table.h"
 
 namespace headrace::side {
@@ -28,6 +29,7 @@ struct SourceContext {
   FileTable files;
   Compression compression = Compression::kAuto;
   BytesBlockPool blocks;
+  Quarantine quarantine;
   std::atomic<uint64_t> bytes_read{0};
 
   // The index of a file, made when it is first asked for.

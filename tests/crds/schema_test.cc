@@ -78,7 +78,8 @@ TEST(CrdSchema, HasTheFieldsOfTheParser) {
         R"({"source": {"function": {"command": ["a"], "maxElementBytes": 1}}})",
         R"({"source": {"files": {"format": "FixedLength", "paths": ["a"], "fixedLength": {"recordBytes": 9},
             "pipeline": [{"shuffle": {"scope": "Global"}}]}},
-            "features": [{"name": "x"}], "pipeline": [{"shuffle": {"scope": "Global"}}]})",
+            "features": [{"name": "x"}], "pipeline": [{"shuffle": {"scope": "Global"}}, {"batch": {"size": 1}}],
+            "onError": {"policy": "Skip", "maxSkipped": 3}})",
         R"({"source": {"tensors": [{"name": "a", "dtype": "int8", "shape": [1], "values": [1]}]}})"}) {
     const auto spec = ParseInputSpec(json::parse(text));
     ASSERT_TRUE(spec.ok()) << spec.status().ToString();
