@@ -256,6 +256,7 @@ class Transfers::Loop {
       curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, static_cast<long>(request.body.size()));
       curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request.body.data());
       curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+      live.headers = curl_slist_append(live.headers, "Expect:");  // no round trip before the body
     }
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, live.headers);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, live.error);
