@@ -30,6 +30,10 @@ target_link_libraries(s3_server PUBLIC http_faults headrace::sidecar_remote GTes
 add_dependencies(s3_server versitygw)
 headrace_test(sidecar/source/object_file DEPS headrace::sidecar s3_server)
 headrace_test(sidecar/source/read_ahead DEPS headrace::sidecar)
+# Run by hand or by `make bench`, never by ctest.
+add_executable(object_store_bench EXCLUDE_FROM_ALL bench/object_store_bench.cc)
+target_link_libraries(object_store_bench PRIVATE headrace::sidecar s3_server)
+set_target_properties(object_store_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 if(HEADRACE_ARROW)
   headrace_test(sidecar/source/arrow_file
                 DEPS headrace::sidecar headrace::sidecar_arrow headrace::sidecar_arrow_formats ZLIB::ZLIB)

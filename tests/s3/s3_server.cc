@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -14,8 +14,6 @@
 #include "sidecar/remote/sign_v4.h"
 #include "sidecar/remote/small_request.h"
 #include "sidecar/remote/url.h"
-
-extern char** environ;
 
 namespace headrace::side {
 namespace {
@@ -40,21 +38,23 @@ S3Server::S3Server(Fault fault) : fault_(std::move(fault)) {
   const std::string socket = folder_.path() + "/socket";
   const std::string log = folder_.path() + "/log";
   const std::string root_folder = root();
-  const char* const arguments[] = {HEADRACE_VERSITYGW, "--quiet", "--port", socket.c_str(), "--access", kAccessKey,
-                                   "--secret", kSecretKey, "posix", root_folder.c_str(), nullptr};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  for (const int fd : {1, 2}) {
-    posix_spawn_file_actions_addopen(&actions, fd, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  const char* const arguments[] = {
+      HEADRACE_VERSITYGW, "--quiet",  "--port", socket.c_str(),      "--access", kAccessKey,
+      "--secret",         kSecretKey, "posix",  root_folder.c_str(), nullptr};
+  const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  process_ = fork();
+  if (process_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes takes it along
+    dup2(output, 1);
+    dup2(output, 2);
+    execv(HEADRACE_VERSITYGW, const_cast<char* const*>(arguments));
+    _exit(127);
   }
-  const int error = posix_spawn(&process_, HEADRACE_VERSITYGW, &actions, nullptr,
-                                const_cast<char* const*>(arguments), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  EXPECT_EQ(error, 0) << HEADRACE_VERSITYGW;
+  close(output);
   // It says nothing when it is ready; it has ended or it listens.
   int fd = -1;
-  while (error == 0 && (fd = Connect(socket)) < 0 && waitpid(process_, nullptr, WNOHANG) == 0) usleep(1000);
-  EXPECT_GE(fd, 0) << "versitygw did not start";
+  while ((fd = Connect(socket)) < 0 && waitpid(process_, nullptr, WNOHANG) == 0) usleep(1000);
+  EXPECT_GE(fd, 0) << HEADRACE_VERSITYGW << " did not start";
   close(fd);
   proxy_ = std::make_unique<fakes::HttpFaults>(
       [this](const fakes::SeenRequest& request) {
@@ -78,7 +78,9 @@ std::map<std::string, std::string> S3Server::Keys() {
 
 void S3Server::Put(const std::string& bucket, const std::string& key, const std::string& bytes) {
   std::filesystem::create_directory(root() + "/" + bucket);
-  Request request{.method = "PUT", .url = endpoint() + "/" + bucket + "/" + PercentEncode(key, /*keep_slashes=*/true), .body = bytes};
+  Request request{.method = "PUT",
+                  .url = endpoint() + "/" + bucket + "/" + PercentEncode(key, /*keep_slashes=*/true),
+                  .body = bytes};
   SignV4({kAccessKey, kSecretKey, ""}, "us-east-1", "s3", std::time(nullptr), &request);
   Transfers transfers;
   const Reply reply = SendSmall(&transfers, request);
@@ -96,7 +98,8 @@ fakes::Answer S3Server::Forward(const std::string& raw) const {
   // The server closes after each answer.
   std::string reply;
   char buffer[64 << 10];
-  for (ssize_t read = 0; (read = recv(fd, buffer, sizeof buffer, 0)) > 0;) reply.append(buffer, static_cast<size_t>(read));
+  for (ssize_t read = 0; (read = recv(fd, buffer, sizeof buffer, 0)) > 0;)
+    reply.append(buffer, static_cast<size_t>(read));
   close(fd);
   fakes::Answer answer{.status = 502};
   const size_t head = reply.find("\r\n\r\n");

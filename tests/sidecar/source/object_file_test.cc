@@ -125,9 +125,10 @@ TEST_F(S3, SaysWhatIsWrongWithField) {
   S3Server server;
   server.Put("clicks", "train/a.rec", "x");
   const auto error = [&](const std::string& path) { return List(server, {"s3://clicks/train/a.rec", path}).status(); };
-  EXPECT_THAT(error("s3://clicks/trian/*").ToString(),
-              HasSubstr("NotFound: spec.source.files.paths[1]: s3://clicks/trian/* matches no object; bucket s3://clicks/ "
-                        "holds train/"));
+  EXPECT_THAT(
+      error("s3://clicks/trian/*").ToString(),
+      HasSubstr("NotFound: spec.source.files.paths[1]: s3://clicks/trian/* matches no object; bucket s3://clicks/ "
+                "holds train/"));
   EXPECT_THAT(error("s3://clicks/train/b.rec").ToString(),
               HasSubstr("NotFound: spec.source.files.paths[1]: s3://clicks/train/b.rec is not there; folder "
                         "s3://clicks/train/ holds a.rec"));
@@ -139,9 +140,9 @@ TEST_F(S3, SaysWhatIsWrongWithField) {
               HasSubstr("the bucket is in region us-east-1: set spec.source.files.objectStore.region to it"));
   unsetenv("AWS_REGION");
   setenv("AWS_SECRET_ACCESS_KEY", "not it", 1);
-  EXPECT_THAT(error("s3://clicks/train/*").ToString(),
-              AllOf(HasSubstr("SignatureDoesNotMatch"), HasSubstr("check the keys in the Secret"),
-                    Not(HasSubstr("not it"))));
+  EXPECT_THAT(
+      error("s3://clicks/train/*").ToString(),
+      AllOf(HasSubstr("SignatureDoesNotMatch"), HasSubstr("check the keys in the Secret"), Not(HasSubstr("not it"))));
   unsetenv("AWS_ACCESS_KEY_ID");
   EXPECT_THAT(error("s3://clicks/train/*").ToString(),
               AllOf(HasSubstr("403 AccessDenied"), HasSubstr("asked for without credentials")));
@@ -177,6 +178,22 @@ TEST_F(S3, FeedsAPipeline) {
   const auto delivered = run.Epoch(0);
   ASSERT_EQ(delivered.size(), 1u);
   EXPECT_EQ(delivered[0].Values<int64_t>(), expected);
+}
+
+// Nobody gave it an ETag.
+TEST_F(S3, ReadsWhatWasLaidIntoTheServersFolder) {
+  S3Server server;
+  const std::string data = Numbered(3 << 20);
+  std::filesystem::create_directory(server.root() + "/clicks");
+  std::ofstream(server.root() + "/clicks/a", std::ios::binary) << data;
+  for (const char* path : {"s3://clicks/a", "s3://clicks/*"}) {
+    const auto files = List(server, {path});
+    ASSERT_TRUE(files.ok()) << files.status().ToString();
+    std::atomic<uint64_t> bytes_read{0};
+    const auto bytes = ReadAll(*files, 0, &bytes_read);
+    ASSERT_TRUE(bytes.ok()) << bytes.status().ToString();
+    EXPECT_TRUE(*bytes == data);
+  }
 }
 
 // A pass that names come from takes no longer than its requests.
