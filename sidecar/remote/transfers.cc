@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMaxText = 16 << 20;  // of a reply that is not the caller's data: a page of a listing at most
 constexpr size_t kMaxHeaders = 256;
-constexpr long kConnectTimeoutMs = 10000;
+constexpr long kConnectTimeoutMs = 5000;
 constexpr long kLocalTimeoutMs = 2000;
 // A reply that brings less than this many bytes a second for that many seconds is given up and asked for again.
 constexpr long kSlowBytes = 4 << 10;
@@ -37,11 +37,11 @@ void InitCurlOnce() {
 }
 
 // Certificates of a private authority, by the variables that other tools read too; none: the system's.
-const char* AuthorityFile() {
+std::string AuthorityFile() {
   for (const char* name : {"AWS_CA_BUNDLE", "SSL_CERT_FILE"}) {
     if (const char* file = std::getenv(name); file != nullptr && *file != '\0') return file;
   }
-  return nullptr;
+  return "";
 }
 
 // Errors that asking again will not mend.
@@ -218,7 +218,9 @@ class Transfers::Loop {
     live.reply.attempts = live.attempts;
     live.has_out = live.first_byte = false;
     live.out = {};
-    live.next_byte_due = now + policy_.FirstByteTimeout(live.host->first_byte, live.attempts - 1);
+    live.next_byte_due =
+        now + (live.request.patient ? policy_.most_first_byte
+                                    : policy_.FirstByteTimeout(live.host->first_byte, live.attempts - 1));
     live.stalled = policy_.stalled;
     live.error[0] = '\0';
     if (idle_.empty()) {
@@ -232,7 +234,7 @@ class Transfers::Loop {
     for (const std::string& header : request.headers) {
       live.headers = curl_slist_append(live.headers, header.c_str());
     }
-    if (const char* file = AuthorityFile(); file != nullptr) curl_easy_setopt(easy, CURLOPT_CAINFO, file);
+    if (!authority_file_.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, authority_file_.c_str());
     curl_easy_setopt(easy, CURLOPT_URL, request.url.c_str());
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -354,7 +356,7 @@ class Transfers::Loop {
       // A cloud's own names are known on its machines and nowhere else.
       reply.fatal = IsFatal(result) || (live.request.local && result == CURLE_COULDNT_RESOLVE_HOST);
     }
-    if (live.first_byte) {
+    if (live.first_byte && !live.request.patient) {
       double seconds = 0;
       curl_easy_getinfo(live.easy, CURLINFO_STARTTRANSFER_TIME, &seconds);
       host.first_byte = (host.first_byte * 7 + milliseconds(static_cast<int64_t>(seconds * 1000))) / 8;
@@ -395,6 +397,7 @@ class Transfers::Loop {
   }
 
   const RetryPolicy policy_;
+  const std::string authority_file_ = AuthorityFile();
   CURLM* multi_ = nullptr;
   std::thread thread_;
 

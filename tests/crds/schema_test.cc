@@ -22,7 +22,7 @@ json Schema() {
 // values.
 constexpr char kEverything[] = R"({
   "source": {"files": {"format": "TFRecord", "paths": ["s3://b/a"], "compression": "None",
-    "objectStore": {"endpoint": "https://a", "region": "b"},
+    "objectStore": {"endpoint": "https://a.example", "region": "b"},
     "pipeline": [{"shuffle": {"bufferSize": 1, "seed": 1, "reshuffleEachIteration": false}}, {"repeat": {"count": 1}},
                  {"take": {"count": 1}}, {"skip": {"count": 1}}, {"shard": {"numShards": 2, "index": 1}},
                  {"shard": {"by": "Hint"}}]}},

@@ -41,13 +41,13 @@ TEST(InputSpec, KnowsWhereObjectsAreAndNotWhoseKeys) {
   json spec = Good();
   const std::string without = ToJson(*ParseInputSpec(spec)).dump();
   EXPECT_EQ(without.find("objectStore"), std::string::npos) << "plans of mounted files keep their hash";
-  spec["source"]["files"]["paths"] = {"s3://bucket/a-*", "https://host/a?b=*"};
+  spec["source"]["files"]["paths"] = {"s3://bucket/a-*", "https://a.example/a?b=*"};
   spec["source"]["files"]["objectStore"] = {
-      {"endpoint", "http://minio:9000"}, {"region", "eu-west-1"}, {"credentialsSecret", {{"name", "keys"}}}};
+      {"endpoint", "http://minio.example:9000"}, {"region", "eu-west-1"}, {"credentialsSecret", {{"name", "keys"}}}};
   const auto parsed = ParseInputSpec(spec);
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   EXPECT_EQ(ToJson(*parsed)["source"]["files"]["objectStore"],
-            json({{"endpoint", "http://minio:9000"}, {"region", "eu-west-1"}}));
+            json({{"endpoint", "http://minio.example:9000"}, {"region", "eu-west-1"}}));
 }
 
 TEST(InputSpec, ReadsBackEveryMap) {
@@ -93,9 +93,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"/source/files/paths", R"(["s3://bucket/folder/"])", "spec.source.files.paths[0]", "name its objects"},
         BadCase{"/source/files/paths", R"(["gs:///key"])", "spec.source.files.paths[0]", "names no bucket"},
         BadCase{"/source/files/paths", R"(["s3://buck*/key"])", "spec.source.files.paths[0]", "names no bucket"},
-        BadCase{"/source/files/paths", R"(["http://host/a-*"])", "spec.source.files.paths[0]",
+        BadCase{"/source/files/paths", R"(["http://a.example/a-*"])", "spec.source.files.paths[0]",
                 "web servers do not list their files"},
-        BadCase{"/source/files/paths", R"(["https://me:word@host/a"])", "spec.source.files.paths[0]", "holds a login"},
+        BadCase{"/source/files/paths", R"(["https:\/\/me@a.example/a"])", "spec.source.files.paths[0]",
+                "holds a login"},
         BadCase{"/source/files/objectStore", R"({"region": "eu-west-1"})", "spec.source.files.objectStore",
                 "and there is none; leave it out"},
         BadCase{"/source/files/objectStore", R"({"endpoint": "minio:9000"})", "spec.source.files.objectStore.endpoint",

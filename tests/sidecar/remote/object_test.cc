@@ -184,7 +184,8 @@ TEST(ObjectRead, TellsVersionsByDateWhereThereIsNoEtag) {
   int asked = 0;
   const HttpFaults server([&](const SeenRequest& request) {
     Answer answer = RangeOf(request, data);
-    answer.headers[0] = {"Last-Modified", asked++ < 2 ? "Wed, 21 Oct 2015 07:28:00 GMT" : "Wed, 21 Oct 2015 07:28:01 GMT"};
+    answer.headers[0] = {"Last-Modified",
+                         asked++ < 2 ? "Wed, 21 Oct 2015 07:28:00 GMT" : "Wed, 21 Oct 2015 07:28:01 GMT"};
     return answer;
   });
   ObjectStore store({.endpoint = server.url()}, EnvironmentOf({}), QuickPolicy());
