@@ -127,6 +127,7 @@ class Transfers::Loop {
     bool has_out = false;
     bool first_byte = false;
     Clock::time_point next_byte_due;
+    milliseconds first_byte_timeout{0};
     milliseconds stalled{0};  // of the policy
     char error[CURL_ERROR_SIZE] = "";
   };
@@ -218,9 +219,10 @@ class Transfers::Loop {
     live.reply.attempts = live.attempts;
     live.has_out = live.first_byte = false;
     live.out = {};
-    live.next_byte_due =
-        now + (live.request.patient ? policy_.most_first_byte
-                                    : policy_.FirstByteTimeout(live.host->first_byte, live.attempts - 1));
+    // Connecting has a limit of its own; the time to the first byte begins where the request is sent.
+    live.next_byte_due = now + 2 * milliseconds(kConnectTimeoutMs);
+    live.first_byte_timeout = live.request.patient ? policy_.most_first_byte
+                                                   : policy_.FirstByteTimeout(live.host->first_byte, live.attempts - 1);
     live.stalled = policy_.stalled;
     live.error[0] = '\0';
     if (idle_.empty()) {
@@ -262,6 +264,8 @@ class Transfers::Loop {
     }
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, live.headers);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, live.error);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, OnSend);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, &live);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, OnHeader);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, &live);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, OnBody);
@@ -269,6 +273,12 @@ class Transfers::Loop {
     curl_easy_setopt(easy, CURLOPT_PRIVATE, &live);
     curl_multi_add_handle(multi_, easy);
     active_.push_back(&live);
+  }
+
+  static int OnSend(void* user, char*, char*, int, int) {
+    Live& live = *static_cast<Live*>(user);
+    live.next_byte_due = Clock::now() + live.first_byte_timeout;
+    return CURL_PREREQFUNC_OK;
   }
 
   static size_t OnHeader(char* data, size_t one, size_t size, void* user) {
@@ -357,9 +367,12 @@ class Transfers::Loop {
       reply.fatal = IsFatal(result) || (live.request.local && result == CURLE_COULDNT_RESOLVE_HOST);
     }
     if (live.first_byte && !live.request.patient) {
-      double seconds = 0;
-      curl_easy_getinfo(live.easy, CURLINFO_STARTTRANSFER_TIME, &seconds);
-      host.first_byte = (host.first_byte * 7 + milliseconds(static_cast<int64_t>(seconds * 1000))) / 8;
+      double sent = 0;
+      double answered = 0;
+      curl_easy_getinfo(live.easy, CURLINFO_PRETRANSFER_TIME, &sent);
+      curl_easy_getinfo(live.easy, CURLINFO_STARTTRANSFER_TIME, &answered);
+      const milliseconds took(static_cast<int64_t>(std::max(answered - sent, 0.0) * 1000));
+      host.first_byte = (host.first_byte * 7 + took) / 8;
     }
     EndAttempt(live);
     const Fate fate = live.call->Judge(reply);

@@ -74,16 +74,16 @@ void ReadFaults() {
   }
   const double whole = ReadRate(folder.path(), {});
   std::printf("%-52s %8.0f MB/s\n", "read 2 GiB, one file after another", whole / 1e6);
-  const double throttled = ReadRate(folder.path(), [](int request, const SeenRequest&, Answer* answer) {
-    if (request % 20 == 7) *answer = {.status = 503, .body = "<Error><Code>SlowDown</Code></Error>"};
-  });
-  std::printf("%-52s %8.0f MB/s  %5.2f of the faultless\n", "... with 5 % of replies 503", throttled / 1e6,
-              throttled / whole);
-  const double reset = ReadRate(folder.path(), [](int request, const SeenRequest&, Answer* answer) {
-    if (request % 20 == 7) answer->reset_after = answer->body.size() / 2;
-  });
-  std::printf("%-52s %8.0f MB/s  %5.2f of the faultless\n", "... with 5 % of replies broken off", reset / 1e6,
-              reset / whole);
+  const auto with = [&](const char* what, void (*spoil)(Answer*)) {
+    const double rate = ReadRate(folder.path(), [spoil](int request, const SeenRequest&, Answer* answer) {
+      if (request % 20 == 7) spoil(answer);
+    });
+    std::printf("%-52s %8.0f MB/s  %5.2f of the faultless\n", what, rate / 1e6, rate / whole);
+  };
+  with("... with 5 % of replies 503",
+       [](Answer* answer) { *answer = {.status = 503, .body = "<Error><Code>SlowDown</Code></Error>"}; });
+  with("... with 5 % of replies broken off", [](Answer* answer) { answer->reset_after = answer->body.size() / 2; });
+  with("... with 5 % of replies that never come", [](Answer* answer) { answer->silent = true; });
 }
 
 void ListMany() {
@@ -107,9 +107,9 @@ void ListMany() {
 }  // namespace
 }  // namespace headrace::side
 
-int main(int argc, char**) {
+int main() {
   for (const auto& [name, value] : headrace::side::S3Server::Keys()) setenv(name.c_str(), value.c_str(), 1);
-  if (argc == 1) headrace::side::ReadFaults();
+  headrace::side::ReadFaults();
   headrace::side::ListMany();
   return 0;
 }
