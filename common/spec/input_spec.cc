@@ -70,6 +70,11 @@ FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
   reader.Object("volume");
   if (const json* store = reader.Object("objectStore")) {
     files.object_store = ParseObjectStore(*store, reader.Path("objectStore"), errors);
+    if (std::none_of(files.paths.begin(), files.paths.end(), [](const std::string& path) {
+          return path.rfind("s3://", 0) == 0 || path.rfind("gs://", 0) == 0;
+        })) {
+      reader.Error("objectStore", "says how s3:// and gs:// paths are reached, and there is none; leave it out");
+    }
   }
   if (const json* pipeline = reader.Array("pipeline", 0, kMaxPipeline)) {
     if (pipeline->is_array()) files.pipeline = ParsePipeline(*pipeline, reader.Path("pipeline"), true, errors);

@@ -37,9 +37,9 @@ struct RetryPolicy {
   int max_attempts = 10;  // at one request, the first included
   std::chrono::milliseconds first_delay{50};
   std::chrono::milliseconds most_delay{10000};
-  // A first byte that takes longer than 4 times what is usual there, and than this, is given up and asked for again
-  // over another connection; twice as long with each attempt, up to the most.
-  std::chrono::milliseconds first_byte{2000};
+  // A first byte that takes longer, once the request is sent, than 4 times what is usual there, and than this, is given
+  // up and asked for again over another connection; twice as long with each attempt, up to the most.
+  std::chrono::milliseconds first_byte{500};
   std::chrono::milliseconds most_first_byte{30000};
   // So is the rest of a body that stops for so long.
   std::chrono::milliseconds stalled{5000};

@@ -44,9 +44,9 @@ TEST(Retry, AddsTheJitterToWhatTheServerAsksFor) {
 
 TEST(Retry, GivesSlowServersMoreTime) {
   const RetryPolicy policy;
-  EXPECT_EQ(policy.FirstByteTimeout(milliseconds(20), 0), seconds(2));
+  EXPECT_EQ(policy.FirstByteTimeout(milliseconds(20), 0), milliseconds(500));
   EXPECT_EQ(policy.FirstByteTimeout(milliseconds(900), 0), milliseconds(3600));
-  EXPECT_EQ(policy.FirstByteTimeout(milliseconds(20), 2), seconds(8));
+  EXPECT_EQ(policy.FirstByteTimeout(milliseconds(20), 2), seconds(2));
   EXPECT_EQ(policy.FirstByteTimeout(milliseconds(20), 60), seconds(30));
 }
 
