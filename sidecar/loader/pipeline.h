@@ -33,6 +33,7 @@ class Pipeline : public Feed {
   int64_t cardinality() const override { return Cardinality(plan_.spec); }
   uint64_t run_seed() const override { return run_seed_; }
   uint64_t bytes_read() const override { return source_.bytes_read.load(std::memory_order_relaxed); }
+  StageTimes read_times() const override { return read_clock_.times(); }
   int64_t default_prefetch_steps() const override { return sharing_.replicas_in_sync(); }
 
  private:
@@ -58,6 +59,7 @@ class Pipeline : public Feed {
   SourceContext source_;
   DatasetPtr<Batch> batches_;
   Signal* const signal_;
+  StageClock read_clock_;
   std::vector<Desk> desks_;
 };
 
