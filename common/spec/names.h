@@ -61,5 +61,6 @@ inline constexpr char kEnvPeerTlsDir[] = "HEADRACE_PEER_TLS_DIR";   // ca.crt, t
 // In the run directory.
 inline constexpr char kSocketFile[] = "loader.sock";
 inline constexpr char kFunctionSocketFile[] = "function.sock";
+inline constexpr char kMetricsFile[] = "metrics.addr";  // one line, "host:port": where the loader serves /metrics
 
 }  // namespace headrace::names
