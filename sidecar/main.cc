@@ -118,6 +118,13 @@ Result<std::unique_ptr<HttpServer>> ServeHttp(const LoaderConfig& config, const 
   });
 }
 
+// For `headrace top --dir`. Without it the loader is as good: nobody is told of a failure.
+void WriteMetricsAddress(const LoaderConfig& config, uint16_t port) {
+  const bool all_addresses = config.listen_address == "0.0.0.0";
+  std::ofstream file(config.run_dir + "/" + names::kMetricsFile);
+  file << (all_addresses ? "127.0.0.1" : config.listen_address) << ":" << port << "\n";
+}
+
 // A loader that cannot start ends at once the first time, so that its message is in the pod's status; the next attempt
 // in the same run directory stays up, so that the trainer starts and gets the same message as an exception.
 int FailAtStart(const LoaderConfig& config, const StopOnSignal& stop, const Status& error) {
@@ -187,6 +194,7 @@ int Serve(const LoaderConfig& config) {
   if (!handshake.ok()) return FailAtStart(config, stop, handshake.status());
   const auto http = ServeHttp(config, &probe);
   if (!http.ok()) return FailAtStart(config, stop, http.status());
+  if (*http != nullptr) WriteMetricsAddress(config, (*http)->port());
   std::error_code ignored;
   std::filesystem::remove(config.run_dir + "/failed", ignored);
 

@@ -63,5 +63,6 @@ inline constexpr char kSocketFile[] = "loader.sock";
 // The bad records that spec.onError left out, a JSON object a line.
 inline constexpr char kQuarantineFile[] = "quarantine.jsonl";
 inline constexpr char kFunctionSocketFile[] = "function.sock";
+inline constexpr char kMetricsFile[] = "metrics.addr";  // one line, "host:port": where the loader serves /metrics
 
 }  // namespace headrace::names

@@ -68,7 +68,7 @@ class Pipeline::Epoch : public FeedEpoch {
         ahead_(
             std::move(deal),
             std::clamp(kLookAheadBytes / std::max<uint64_t>(pipeline.max_bytes(), 1), kLeastLookAhead, kMostLookAhead),
-            pipeline.signal_) {}
+            pipeline.signal_, &pipeline.read_clock_) {}
 
   Result<Next> Advance(Delivery* delivery) override {
     ASSIGN_OR_RETURN(const LookAhead::State state, ahead_.Look(next_));

@@ -37,6 +37,7 @@ class Pipeline : public Feed {
   uint64_t run_seed() const override { return run_seed_; }
   uint64_t skipped_records() const override { return source_.quarantine.skipped(); }
   uint64_t bytes_read() const override { return source_.bytes_read.load(std::memory_order_relaxed); }
+  StageTimes read_times() const override { return read_clock_.times(); }
   int64_t default_prefetch_steps() const override { return sharing_.replicas_in_sync(); }
 
  private:
@@ -63,6 +64,7 @@ class Pipeline : public Feed {
   SourceContext source_;
   DatasetPtr<Batch> batches_;
   Signal* const signal_;
+  StageClock read_clock_;
   std::vector<Desk> desks_;
 };
 
