@@ -70,7 +70,7 @@ Result<MetricsAddress> ParseMetricsAddress(const std::string& text) {
 }
 
 Result<std::vector<MetricsAddress>> LoadersOf(const std::string& directory) {
-  if (Result<MetricsAddress> only = AddressIn(directory, directory); only.ok()) {
+  if (Result<MetricsAddress> only = AddressIn(directory, fs::path(directory).filename()); only.ok()) {
     return std::vector<MetricsAddress>{std::move(only).value()};
   }
   std::vector<MetricsAddress> loaders;

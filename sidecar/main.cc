@@ -121,8 +121,10 @@ Result<std::unique_ptr<HttpServer>> ServeHttp(const LoaderConfig& config, const 
 // For `headrace top --dir`. Without it the loader is as good: nobody is told of a failure.
 void WriteMetricsAddress(const LoaderConfig& config, uint16_t port) {
   const bool all_addresses = config.listen_address == "0.0.0.0";
-  std::ofstream file(config.run_dir + "/" + names::kMetricsFile);
-  file << (all_addresses ? "127.0.0.1" : config.listen_address) << ":" << port << "\n";
+  const std::string path = config.run_dir + "/" + names::kMetricsFile;
+  std::ofstream(path + ".new") << (all_addresses ? "127.0.0.1" : config.listen_address) << ":" << port << "\n";
+  std::error_code ignored;
+  std::filesystem::rename(path + ".new", path, ignored);  // whole, for whoever reads it at this moment
 }
 
 // A loader that cannot start ends at once the first time, so that its message is in the pod's status; the next attempt

@@ -51,6 +51,7 @@ headrace_test(sidecar/loader/variable DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/loader/on_error DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/loader/seek DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/loader/pipeline DEPS headrace::sidecar ZLIB::ZLIB)
+headrace_test(sidecar/loader/probe DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/loader/process DEPS headrace::sidecar ZLIB::ZLIB)
 add_dependencies(sidecar_loader_process_test headrace-loader)
 
