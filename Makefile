@@ -49,7 +49,7 @@ lint unit tsan conformance docs e2e: setup ## one part of `make test`
 property: setup ## 2,000 random pipelines held to TensorFlow itself, which it downloads; not part of `make test`
 	@$(PYTHON) scripts/test.py $@
 
-bench: build wheel ## the benchmarks of tests/bench, one line a figure
+bench: build wheel ## the benchmarks of tests/bench beside other loaders, which it downloads; one line a figure
 	@tests/bench/run.sh
 
 clean: ## remove build/ and dist/ (the cache stays)

@@ -124,8 +124,47 @@ void Align(std::vector<std::string>* cells) {
   }
 }
 
+std::string IntegerText(const TensorView& tensor, int64_t i) {
+  if (tensor.dtype == DType::kBool) return ValueAsInteger(tensor, i) != 0 ? "True" : "False";
+  if (tensor.dtype == DType::kUint64) return std::to_string(Load<uint64_t>(tensor.data, i));
+  return std::to_string(ValueAsInteger(tensor, i));
+}
+
+constexpr size_t kMostBytes = 60;   // of a string that is shown whole
+constexpr size_t kShownBytes = 40;  // of a longer one
+
+// As Python writes bytes.
+std::string BytesLiteral(std::string_view bytes) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  const bool has_single = bytes.find('\'') != std::string_view::npos;
+  const char quote = has_single && bytes.find('"') == std::string_view::npos ? '"' : '\'';
+  const bool elide = bytes.size() > kMostBytes;
+  if (elide) bytes = bytes.substr(0, kShownBytes);
+  std::string text = std::string("b") + quote;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\t') {
+      text += "\\t";
+    } else if (c == '\n') {
+      text += "\\n";
+    } else if (c == '\r') {
+      text += "\\r";
+    } else if (byte < ' ' || byte > '~') {
+      text += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    } else {
+      if (c == quote || c == '\\') text += '\\';
+      text += c;
+    }
+  }
+  return text + quote + (elide ? "..." : "");
+}
+
 std::vector<std::string> Cells(const TensorView& tensor, const std::vector<int64_t>& shown) {
   std::vector<std::string> cells;
+  if (tensor.dtype == DType::kString) {
+    for (int64_t i : shown) cells.push_back(BytesLiteral(StringAt(tensor, i)));
+    return cells;
+  }
   if (IsFloating(tensor.dtype)) {
     std::vector<double> values;
     for (int64_t i : shown) values.push_back(ValueAsDouble(tensor, i));
@@ -133,15 +172,7 @@ std::vector<std::string> Cells(const TensorView& tensor, const std::vector<int64
     for (double value : values) cells.push_back(FloatText(tensor.dtype, value, exponent));
     if (exponent) EqualMantissas(&cells);
   } else {
-    for (int64_t i : shown) {
-      if (tensor.dtype == DType::kBool) {
-        cells.push_back(ValueAsInteger(tensor, i) != 0 ? "True" : "False");
-      } else if (tensor.dtype == DType::kUint64) {
-        cells.push_back(std::to_string(Load<uint64_t>(tensor.data, i)));
-      } else {
-        cells.push_back(std::to_string(ValueAsInteger(tensor, i)));
-      }
-    }
+    for (int64_t i : shown) cells.push_back(IntegerText(tensor, i));
   }
   Align(&cells);
   return cells;
@@ -174,7 +205,7 @@ int64_t ValueAsInteger(const TensorView& tensor, int64_t i) {
     case DType::kBfloat16:
     case DType::kFloat32:
     case DType::kFloat64: break;
-    case DType::kString: return 0;  // never delivered
+    case DType::kString: return 0;  // the header requires a number
   }
   return static_cast<int64_t>(ValueAsDouble(tensor, i));
 }
@@ -187,6 +218,23 @@ double ValueAsDouble(const TensorView& tensor, int64_t i) {
     case DType::kFloat64: return Load<double>(tensor.data, i);
     default: return static_cast<double>(ValueAsInteger(tensor, i));
   }
+}
+
+std::string_view StringAt(const TensorView& tensor, int64_t i) {
+  const auto* const begin = static_cast<const char*>(tensor.data) + tensor.row_splits[i];
+  return {begin, static_cast<size_t>(tensor.row_splits[i + 1] - tensor.row_splits[i])};
+}
+
+std::string ValueText(const TensorView& tensor, int64_t i) {
+  if (!IsFloating(tensor.dtype)) return IntegerText(tensor, i);
+  const double value = ValueAsDouble(tensor, i);
+  const double magnitude = std::fabs(value);
+  if (!std::isfinite(value)) return FloatText(tensor.dtype, value, false);
+  if (magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e16)) {
+    return Shortest(tensor.dtype, value, std::chars_format::scientific);
+  }
+  const std::string text = Shortest(tensor.dtype, value, std::chars_format::fixed);
+  return text.find('.') == std::string::npos ? text + ".0" : text;
 }
 
 std::string PrintArray(const TensorView& tensor, const PrintLimits& limits) {

@@ -297,7 +297,8 @@ headrace_status Start(void* user, const headrace_input_context* context, int64_t
                              serving.names[c].c_str(),
                              {serving.dataset.dtypes[c].c_str(), 0, 0, 1},
                              static_cast<int32_t>(shape.size()),
-                             shape.data()});
+                             shape.data(),
+                             0});
   }
   epoch->num_components = static_cast<int32_t>(serving.specs.size());
   epoch->element_spec = serving.specs.data();

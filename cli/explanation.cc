@@ -10,6 +10,9 @@
 #include <optional>
 
 #include "common/ring/layout.h"
+#include "common/spec/components.h"
+#include "common/spec/tensor_fields.h"
+#include "common/spec/variable.h"
 
 namespace headrace::cli {
 namespace {
@@ -189,12 +192,15 @@ json Memory(const Plan& plan, int64_t rows, int64_t workers, int64_t replicas_pe
   const ElementShape element = PipelineElement(plan.spec);
   if (element.components.empty() || element.batch_dims > 1 || (element.batch_dims == 1 && rows == 0)) return json();
   const auto round_up = [](int64_t value, int64_t unit) { return CeilDiv(value, unit) * unit; };
-  int64_t slot = 0;
-  for (const TensorSpec& component : element.components) {
-    int64_t values = element.batch_dims == 0 ? 1 : rows;
-    for (size_t d = static_cast<size_t>(element.batch_dims); d < component.shape.size(); ++d)
-      values *= component.shape[d];
-    slot += round_up(values * static_cast<int64_t>(DTypeSize(component.dtype)), ring::kTensorAlign);
+  const int64_t records = element.batch_dims == 0 ? 1 : rows;
+  auto slot = static_cast<int64_t>(VariableBytes(plan.spec, records));
+  for (const TensorSpec& component : RecordComponents(plan.spec, plan.spec.pipeline.size(), nullptr)) {
+    if (IsVariable(component)) {  // its row splits, and what aligns its values
+      slot += round_up((records + 1) * static_cast<int64_t>(sizeof(int64_t)), ring::kTensorAlign) + ring::kTensorAlign;
+    } else {
+      slot += round_up(records * NumValues(component.shape) * static_cast<int64_t>(DTypeSize(component.dtype)),
+                       ring::kTensorAlign);
+    }
   }
   slot = round_up(std::max<int64_t>(1, slot), ring::kPageBytes);
   const int64_t steps = plan.spec.delivery.prefetch_steps.value_or(workers * replicas_per_worker);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cli/tensor_print.h"
+
 namespace headrace::cli {
 namespace {
 
@@ -10,7 +12,7 @@ std::string PrintComponent(int64_t replicas, const WorkerStep& batches, size_t c
   std::string text;
   for (size_t r = 0; r < static_cast<size_t>(replicas); ++r) {
     if (r > 0) text += ", ";
-    text += r < batches.size() ? PrintArray(batches[r].tensors[c]) : "[]";
+    text += r < batches.size() ? PrintTensor(batches[r].tensors[c]) : "[]";
   }
   return replicas == 1 ? text : "(" + text + ")";
 }

@@ -29,6 +29,10 @@ Status LastError(headrace_status status) {
 int AskGiveUp(void* context) { return (*static_cast<std::function<bool()>*>(context))() ? 1 : 0; }
 
 json ValueAsJson(const TensorView& tensor, int64_t i) {
+  if (tensor.dtype == DType::kString) {  // JSON has no other text than UTF-8
+    const json text = std::string(StringAt(tensor, i));
+    return json::parse(text.dump(-1, ' ', false, json::error_handler_t::replace));
+  }
   if (IsFloating(tensor.dtype)) return ValueAsDouble(tensor, i);
   return ValueAsInteger(tensor, i);
 }
@@ -37,9 +41,10 @@ json ValueAsJson(const TensorView& tensor, int64_t i) {
 json Nested(const TensorView& tensor, size_t depth, int64_t at) {
   if (depth == tensor.shape.size()) return ValueAsJson(tensor, at);
   json list = json::array();
-  for (int64_t i = 0; i < tensor.shape[depth]; ++i) {
-    list.push_back(Nested(tensor, depth + 1, at * tensor.shape[depth] + i));
-  }
+  const bool row = depth == 1 && tensor.ragged();
+  const int64_t begin = row ? tensor.row_splits[at] : at * tensor.shape[depth];
+  const int64_t end = row ? tensor.row_splits[at + 1] : begin + tensor.shape[depth];
+  for (int64_t i = begin; i < end; ++i) list.push_back(Nested(tensor, depth + 1, i));
   return list;
 }
 
@@ -49,9 +54,10 @@ Result<TensorView> TensorOf(const headrace_batch* batch, int32_t index) {
   if (const headrace_status status = headrace_batch_tensor(batch, index, &tensor); status != HEADRACE_OK) {
     return LastError(status);
   }
-  const std::optional<DType> dtype = ParseDType(tensor.dtype.name);
+  const bool is_string = tensor.dtype.name == DTypeName(DType::kString);
+  const std::optional<DType> dtype = is_string ? DType::kString : ParseDType(tensor.dtype.name);
   if (!dtype) return Internal(std::string("unknown dtype ") + tensor.dtype.name);
-  return TensorView{tensor.name, *dtype, {tensor.shape, tensor.shape + tensor.ndim}, tensor.data};
+  return TensorView{tensor.name, *dtype, {tensor.shape, tensor.shape + tensor.ndim}, tensor.data, tensor.row_splits};
 }
 
 }  // namespace

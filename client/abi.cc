@@ -71,6 +71,7 @@ headrace_dtype DLPackType(DType dtype) {
     case DType::kInt16:
     case DType::kInt32:
     case DType::kInt64: return {name, 0, bits, 1};
+    case DType::kString: return {name, 1, 8, 1};  // of its bytes
     case DType::kUint8:
     case DType::kUint16:
     case DType::kUint32:
@@ -80,7 +81,6 @@ headrace_dtype DLPackType(DType dtype) {
     case DType::kFloat64: return {name, 2, bits, 1};
     case DType::kBfloat16: return {name, 4, bits, 1};
     case DType::kBool: return {name, 6, bits, 1};
-    case DType::kString: break;  // never delivered
   }
   return {name, 0, 0, 0};
 }

@@ -1,12 +1,13 @@
 // The C ABI over connections and step iterators. Nothing throws past it.
 #include "headrace/client.h"
 
-#include <array>
+#include <atomic>
 #include <mutex>
 
 #include "client/abi.h"
 #include "client/connection.h"
 #include "client/step_iterator.h"
+#include "client/tensor.h"
 
 using headrace::Result;
 using headrace::Status;
@@ -14,6 +15,7 @@ using headrace::client::Component;
 using headrace::client::Connection;
 using headrace::client::ConnectPolicy;
 using headrace::client::StepIterator;
+using headrace::client::Strides;
 using headrace::ring::SlotView;
 
 struct headrace_dataset {
@@ -37,13 +39,16 @@ struct headrace_iterator {
 struct headrace_batch {
   std::shared_ptr<Connection> connection;
   SlotView view;
-  std::vector<std::array<int64_t, headrace::ring::kMaxDims>> strides;  // of each tensor, in values
+  std::vector<Strides> strides;               // of each tensor
+  mutable std::atomic<uint64_t> checked = 0;  // bit i: tensor i's row splits are as they should be
 };
 
 namespace {
 
+using headrace::client::CheckRowSplits;
 using headrace::client::Fill;
 using headrace::client::Guard;
+using headrace::client::MeasureTensor;
 using headrace::client::Report;
 
 Result<std::unique_ptr<headrace_dataset>> Connect(const headrace_connect_options* options) {
@@ -81,27 +86,31 @@ Result<std::vector<std::shared_ptr<Connection>>> Attach(headrace_dataset& datase
   return attached;
 }
 
+// Which tensor of a batch an error is about.
+std::string Where(const headrace_batch& batch, size_t i) {
+  return "ring: component '" + batch.connection->components()[i].spec.name + "' of step " +
+         std::to_string(batch.view.step);
+}
+
 // Checks the shapes that the loader wrote against the tensors' bytes, and works out the strides.
 Status MeasureTensors(headrace_batch& batch) {
   const std::vector<Component>& components = batch.connection->components();
-  batch.strides.reserve(components.size());
+  batch.strides.resize(components.size());
   for (size_t i = 0; i < components.size(); ++i) {
-    const headrace::ring::ComponentExtent& extent = batch.view.extents[i];
-    std::array<int64_t, headrace::ring::kMaxDims>& strides = batch.strides.emplace_back();
-    bool whole = extent.ndim == components[i].spec.shape.size();
-    int64_t values = 1;
-    for (size_t d = extent.ndim; whole && d-- > 0;) {
-      strides[d] = values;
-      whole = extent.dims[d] >= 0 && !__builtin_mul_overflow(values, extent.dims[d], &values);
-    }
-    int64_t bytes = 0;
-    whole = whole && !__builtin_mul_overflow(values, components[i].value_bytes, &bytes);
-    if (!whole || static_cast<uint64_t>(bytes) != extent.bytes) {
-      return headrace::Corrupt("ring: component '" + components[i].spec.name + "' of step " +
-                               std::to_string(batch.view.step) + " has " + std::to_string(extent.bytes) + " bytes in " +
-                               std::to_string(extent.ndim) + " dimensions, which is not what its shape and dtype take");
-    }
+    RETURN_IF_ERROR(MeasureTensor(components[i], batch.view.extents[i], &batch.strides[i]), Where(batch, i));
   }
+  return {};
+}
+
+// Checks the row splits of tensor i when it is first asked for.
+Status CheckRowSplitsOnce(const headrace_batch& batch, size_t i) {
+  const headrace::ring::ComponentExtent& extent = batch.view.extents[i];
+  // A bit for each of the first 64; those beyond are checked each time.
+  const uint64_t bit = i < 64 ? uint64_t{1} << i : 0;
+  if (extent.splits_offset == 0 || (batch.checked.load(std::memory_order_relaxed) & bit) != 0) return {};
+  RETURN_IF_ERROR(CheckRowSplits(batch.connection->components()[i], extent, batch.strides[i], batch.view.data),
+                  Where(batch, i));
+  batch.checked.fetch_or(bit, std::memory_order_relaxed);
   return {};
 }
 
@@ -115,7 +124,7 @@ headrace_status NextStep(headrace_iterator* iterator, StepIterator::PartialStep 
   std::vector<std::unique_ptr<headrace_batch, void (*)(headrace_batch*)>> step;
   step.reserve(connections.size());
   for (size_t i = 0; i < connections.size(); ++i) {
-    step.emplace_back(new headrace_batch{connections[i], iterator->views[i], {}}, headrace_batch_free);
+    step.emplace_back(new headrace_batch{connections[i], iterator->views[i], {}, 0}, headrace_batch_free);
   }
   for (const auto& batch : step) {
     if (Status status = MeasureTensors(*batch); !status.ok()) return Report(status);
@@ -171,7 +180,8 @@ headrace_status headrace_component(const headrace_dataset* dataset, int32_t inde
     }
     const headrace::TensorSpec& component = element_spec[static_cast<size_t>(index)];
     return Fill(spec, headrace_tensor_spec{0, component.name.c_str(), headrace::client::DLPackType(component.dtype),
-                                           static_cast<int32_t>(component.shape.size()), component.shape.data()});
+                                           static_cast<int32_t>(component.shape.size()), component.shape.data(),
+                                           component.ragged ? 1 : 0});
   });
 }
 
@@ -302,11 +312,15 @@ headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index
                                               std::to_string(batch->strides.size())));
     }
     const auto i = static_cast<size_t>(index);
+    if (const Status status = CheckRowSplitsOnce(*batch, i); !status.ok()) return Report(status);
     const headrace::TensorSpec& spec = batch->connection->components()[i].spec;
     const headrace::ring::ComponentExtent& extent = batch->view.extents[i];
+    const uint8_t* const slot = batch->view.data;
     return Fill(tensor, headrace_tensor{0, spec.name.c_str(), headrace::client::DLPackType(spec.dtype),
                                         batch->view.data + extent.offset, static_cast<int64_t>(extent.bytes),
-                                        static_cast<int32_t>(extent.ndim), extent.dims, batch->strides[i].data()});
+                                        static_cast<int32_t>(extent.ndim), extent.dims, batch->strides[i].data(),
+                                        headrace::client::RowSplits(extent, slot),
+                                        headrace::client::NumSplitValues(extent, slot)});
   });
 }
 

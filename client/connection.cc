@@ -71,7 +71,8 @@ Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy
   connection->ring_device_ = file.st_dev;
   connection->ring_inode_ = file.st_ino;
   for (const TensorSpec& spec : connection->reply_.element_spec) {
-    connection->components_.push_back({spec, static_cast<int64_t>(DTypeSize(spec.dtype))});
+    const bool bytes = spec.dtype == DType::kString;
+    connection->components_.push_back({spec, bytes ? 1 : static_cast<int64_t>(DTypeSize(spec.dtype))});
   }
   const ring::RingHeader& header = connection->reader_->header();
   if (header.component_count != connection->components_.size() || header.replica != static_cast<uint32_t>(replica)) {

@@ -21,7 +21,7 @@ struct ConnectPolicy {
 // What an element's component means for a batch, worked out once.
 struct Component {
   TensorSpec spec;
-  int64_t value_bytes = 0;
+  int64_t value_bytes = 0;  // of a string's value: 1
 };
 
 // Shared by iterators and by batches, which keep it (mapping and socket) until the last one is freed. next() of one

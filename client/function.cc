@@ -69,6 +69,13 @@ Result<TensorSpec> SpecOf(const char* name, const char* dtype, int32_t ndim, con
   return TensorSpec{name, *known, {shape, shape + ndim}};
 }
 
+// Entry i of an array that the caller made, whose structs are as long as its header's say.
+template <typename Struct>
+const Struct& EntryOf(const Struct* array, int32_t i) {
+  const size_t stride = array->size == 0 ? sizeof(Struct) : array->size;
+  return *reinterpret_cast<const Struct*>(reinterpret_cast<const uint8_t*>(array) + static_cast<size_t>(i) * stride);
+}
+
 // The function's side of the conversation, request by request.
 class Server {
  public:
@@ -106,7 +113,7 @@ class Server {
     ring::EpochStarted started;
     started.cardinality = epoch_.cardinality;
     for (int32_t i = 0; i < epoch_.num_components; ++i) {
-      const headrace_tensor_spec& spec = epoch_.element_spec[i];
+      const headrace_tensor_spec& spec = EntryOf(epoch_.element_spec, i);
       ASSIGN_OR_RETURN(TensorSpec component, SpecOf(spec.name, spec.dtype.name, spec.ndim, spec.shape));
       started.element_spec.push_back(std::move(component));
     }
@@ -124,7 +131,7 @@ class Server {
     ring::Element element;
     bytes_.clear();
     for (int32_t i = 0; i < element_.num_tensors; ++i) {
-      const headrace_tensor& tensor = element_.tensors[i];
+      const headrace_tensor& tensor = EntryOf(element_.tensors, i);
       ASSIGN_OR_RETURN(TensorSpec spec, SpecOf(tensor.name, tensor.dtype.name, tensor.ndim, tensor.shape));
       bytes_.push_back(DTypeSize(spec.dtype));
       for (const int64_t dim : spec.shape) {  // the loader refuses what is negative or too large, and asks for no bytes
@@ -141,7 +148,8 @@ class Server {
       return Internal("the loader asks to write what was not yielded, or to a ring that it has not lent");
     }
     for (size_t i = 0; i < bytes_.size(); ++i) {
-      RETURN_IF_ERROR(ring->second->Write(write.offsets[i], element_.tensors[i].data, bytes_[i]));
+      RETURN_IF_ERROR(
+          ring->second->Write(write.offsets[i], EntryOf(element_.tensors, static_cast<int32_t>(i)).data, bytes_[i]));
     }
     return std::optional<ring::FunctionAnswer>(ring::ElementWritten{});
   }

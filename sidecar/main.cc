@@ -118,6 +118,13 @@ Result<std::unique_ptr<HttpServer>> ServeHttp(const LoaderConfig& config, const 
   });
 }
 
+// For `headrace top --dir`. Without it the loader is as good: nobody is told of a failure.
+void WriteMetricsAddress(const LoaderConfig& config, uint16_t port) {
+  const bool all_addresses = config.listen_address == "0.0.0.0";
+  std::ofstream file(config.run_dir + "/" + names::kMetricsFile);
+  file << (all_addresses ? "127.0.0.1" : config.listen_address) << ":" << port << "\n";
+}
+
 // A loader that cannot start ends at once the first time, so that its message is in the pod's status; the next attempt
 // in the same run directory stays up, so that the trainer starts and gets the same message as an exception.
 int FailAtStart(const LoaderConfig& config, const StopOnSignal& stop, const Status& error) {
@@ -140,7 +147,8 @@ int FailAtStart(const LoaderConfig& config, const StopOnSignal& stop, const Stat
   return 1;
 }
 
-Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::atomic<bool>* stop) {
+Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::atomic<bool>* stop, size_t threads,
+                                       Signal* signal) {
   ASSIGN_OR_RETURN(Plan plan, ReadPlan(config.plan_path));
   if (std::holds_alternative<FunctionSource>(plan.spec.source)) {
     auto peer = FunctionPeer::Accept(config.run_dir, config.function_timeout_ms, stop);
@@ -148,7 +156,8 @@ Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::at
     ASSIGN_OR_RETURN(auto feed, FunctionFeed::Create(std::move(plan), config.topology, std::move(*peer)));
     return std::unique_ptr<Feed>(std::move(feed));
   }
-  ASSIGN_OR_RETURN(auto pipeline, Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id));
+  ASSIGN_OR_RETURN(auto pipeline, Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id,
+                                                   config.run_dir + "/" + names::kQuarantineFile, threads, signal));
   return std::unique_ptr<Feed>(std::move(pipeline));
 }
 
@@ -166,7 +175,9 @@ Result<std::unique_ptr<Agreement>> Agree(const LoaderConfig& config, const Feed&
 
 int Serve(const LoaderConfig& config) {
   const StopOnSignal stop;
-  auto feed = MakeFeed(config, &stop.stopped());
+  Signal signal;
+  const size_t threads = UsableCpus();
+  auto feed = MakeFeed(config, &stop.stopped(), threads, &signal);
   if (!feed.ok()) return FailAtStart(config, stop, feed.status());
   auto rings = Engine::OpenRings(config.run_dir, **feed);
   if (!rings.ok()) return FailAtStart(config, stop, rings.status());
@@ -174,7 +185,8 @@ int Serve(const LoaderConfig& config) {
   if (!lent.ok()) return FailAtStart(config, stop, lent);
   auto agreement = Agree(config, **feed);
   if (!agreement.ok()) return FailAtStart(config, stop, agreement.status());
-  Engine engine(feed->get(), &*rings, agreement->get());
+  WorkPool pool(threads);
+  Engine engine(feed->get(), &*rings, &pool, &signal, agreement->get());
   const Probe probe(feed->get(), &engine, &*rings);
   HandshakeOffer offer{Describe(**feed), {}};
   for (const auto& ring : *rings) offer.ring_fds.push_back(ring->fd());
@@ -182,6 +194,7 @@ int Serve(const LoaderConfig& config) {
   if (!handshake.ok()) return FailAtStart(config, stop, handshake.status());
   const auto http = ServeHttp(config, &probe);
   if (!http.ok()) return FailAtStart(config, stop, http.status());
+  if (*http != nullptr) WriteMetricsAddress(config, (*http)->port());
   std::error_code ignored;
   std::filesystem::remove(config.run_dir + "/failed", ignored);
 

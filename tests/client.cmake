@@ -7,6 +7,7 @@ set_target_properties(ring_loader PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BI
 headrace_test(client/client DEPS headrace::client fakes_fake_loader)
 target_compile_definitions(client_client_test PRIVATE HEADRACE_RING_LOADER="$<TARGET_FILE:ring_loader>")
 add_dependencies(client_client_test ring_loader)
+headrace_test(client/variable DEPS headrace::client fakes_fake_loader)
 
 # Compiled as C, against the shared library.
 add_executable(client_c_abi_test client/c_abi_test.c)
@@ -20,16 +21,12 @@ set_tests_properties(client/c_abi PROPERTIES LABELS unit TIMEOUT 60)
 
 if(TARGET headrace_python_native)
   add_test(NAME client/python COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/python_test.py)
-  set_tests_properties(client/python PROPERTIES LABELS unit TIMEOUT 120)
-  set_property(TEST client/python PROPERTY ENVIRONMENT
+  add_test(NAME client/ragged COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/ragged_test.py)
+  set_tests_properties(client/python client/ragged PROPERTIES LABELS unit TIMEOUT 120)
+  set_property(TEST client/python client/ragged PROPERTY ENVIRONMENT
     "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1"
     "HEADRACE_RING_LOADER=$<TARGET_FILE:ring_loader>"
     "HEADRACE_CLIENT_DOC=${CMAKE_SOURCE_DIR}/docs/client.md"
     "HEADRACE_INCLUDE_DIR=${CMAKE_SOURCE_DIR}/client/include"
     "HEADRACE_LIBRARY_DIR=$<TARGET_FILE_DIR:headrace_shared>")
 endif()
-
-# Run by hand or by `make bench`, never by ctest.
-add_executable(client_next_bench EXCLUDE_FROM_ALL bench/client_next_bench.cc)
-target_link_libraries(client_next_bench PRIVATE headrace::client fakes_fake_loader)
-set_target_properties(client_next_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)

@@ -70,6 +70,9 @@ Result<std::vector<TensorSpec>> DecodeTensors(const json& list, int64_t least_di
   }
   for (const TensorSpec& tensor : tensors) {
     const std::string what = "component \"" + tensor.name + "\" is " + tensor.ToString();
+    if (tensor.dtype == DType::kString || tensor.ragged) {
+      return InvalidArgument(what + ": a function yields tensors of numbers, whose rows have one length");
+    }
     if (tensor.shape.size() > static_cast<size_t>(kMaxDims)) {
       return InvalidArgument(what + ": at most " + std::to_string(kMaxDims) + " dimensions are offered");
     }

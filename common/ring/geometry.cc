@@ -3,6 +3,8 @@
 #include <cstring>
 #include <string>
 
+#include "common/spec/plan.h"
+
 namespace headrace::ring {
 namespace {
 
@@ -41,6 +43,29 @@ Result<Geometry> MakeGeometry(uint64_t slot_count, uint64_t slot_bytes, uint32_t
   geometry.data_offset = RoundUp(geometry.descriptor_offset + slot_count * geometry.descriptor_stride, kPageBytes);
   geometry.file_bytes = geometry.data_offset + slot_count * geometry.slot_stride;
   return geometry;
+}
+
+std::optional<uint64_t> NumSplits(const ComponentExtent& extent) {
+  int64_t rows = 1;
+  for (uint64_t d = 0; d < extent.ndim && extent.dims[d] != kUnknownDim; ++d) {
+    if (extent.dims[d] < 0 || __builtin_mul_overflow(rows, extent.dims[d], &rows)) return {};
+  }
+  return static_cast<uint64_t>(rows) + 1;
+}
+
+Status CheckExtent(const ComponentExtent& extent, uint64_t slot_stride) {
+  const auto fits = [&](uint64_t offset, uint64_t bytes) {
+    return offset % kTensorAlign == 0 && offset <= slot_stride && bytes <= slot_stride - offset;
+  };
+  bool good = extent.ndim <= kMaxDims && fits(extent.offset, extent.bytes);
+  if (good && extent.splits_offset != 0) {
+    const std::optional<uint64_t> splits = NumSplits(extent);
+    good = splits && *splits <= slot_stride / sizeof(int64_t) && fits(extent.splits_offset, *splits * sizeof(int64_t));
+  }
+  if (good) return {};
+  return Corrupt(std::to_string(extent.bytes) + " bytes at " + std::to_string(extent.offset) + ", in " +
+                 std::to_string(extent.ndim) + " dimensions, with row splits at " +
+                 std::to_string(extent.splits_offset) + ", do not fit a slot of " + std::to_string(slot_stride));
 }
 
 Result<Geometry> CheckHeader(const uint8_t* base, size_t bytes) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "common/base/status.h"
 #include "common/ring/layout.h"
@@ -36,6 +37,14 @@ struct Geometry {
 
 // The geometry of a new ring. Errors: InvalidArgument naming the number that is out of bounds.
 Result<Geometry> MakeGeometry(uint64_t slot_count, uint64_t slot_bytes, uint32_t component_count);
+
+// The number of row_splits of a component of variable length: one for each row, and one. Nothing if its dims are of no
+// such component.
+std::optional<uint64_t> NumSplits(const ComponentExtent& extent);
+
+// Checks that a component that another process wrote lies within a slot. Its dims are looked at only where row_splits
+// depend on them, and no memory of the slot is. Errors: Corrupt.
+Status CheckExtent(const ComponentExtent& extent, uint64_t slot_stride);
 
 // Checks `bytes` foreign bytes at `base` for a ring: magic, version, geometry, counters. Never reads past `bytes`.
 // REQUIRES: base is aligned to pages. Errors: Corrupt naming the field and its value.

@@ -3,7 +3,7 @@
 //   page 0         RingHeader                        counters on cache lines of their own
 //   page 1..       uint32 free_slots[slot_count]     the slots that the client gave back, in that order
 //   ...            SlotDescriptor[slot_count]        each followed by its component_count ComponentExtents
-//   data           slot_count slots of slot_stride bytes, each aligned to pages; tensors aligned to 64 bytes
+//   data           slot_count slots of slot_stride bytes, each aligned to pages; tensors and row splits aligned to 64
 //
 // `published` and `released` are absolute 64-bit counters: of batches published, which the loader alone writes, and of
 // slots given back, which the client alone writes. Descriptor n % slot_count is that of batch n and says in which slot
@@ -38,7 +38,7 @@
 namespace headrace::ring {
 
 inline constexpr char kMagic[8] = {'H', 'D', 'R', 'C', 'R', 'I', 'N', 'G'};
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 3;
 inline constexpr size_t kPageBytes = 4096;
 inline constexpr size_t kTensorAlign = 64;
 inline constexpr size_t kMaxErrorBytes = 2048;
@@ -61,11 +61,19 @@ struct Position {
 };
 
 // Where one component's tensor lies in its slot, and its shape; row-major.
+//
+// The rows of a component of variable length lie one after another, without gaps, and int64 row_splits[rows + 1] say
+// where each begins: the first is 0, the last the number of all. They count
+//   of a string          bytes; dims are those of the strings (none: one string), and each string is a row
+//   of a ragged tensor   values of the shape dims[2..]; dims[0] is the number of rows and dims[1] is -1
 struct ComponentExtent {
-  uint64_t offset;  // from the slot's first byte
-  uint64_t bytes;
+  uint64_t offset;  // of the values, from the slot's first byte
+  uint64_t bytes;   // of all values
   uint64_t ndim;
   int64_t dims[kMaxDims];
+  // Of row_splits, from the slot's first byte. 0: there are none, all rows have one length; so row_splits never lie at
+  // the first byte, also where a batch has no rows and its values no bytes.
+  uint64_t splits_offset = 0;
 };
 
 struct SlotDescriptor {

@@ -191,14 +191,9 @@ struct RingReader::Impl {
   Status View(uint32_t slot, SlotView* view) {
     const Record& record = records[slot];
     for (size_t i = 0; i < record.extents.size(); ++i) {
-      const ComponentExtent& extent = record.extents[i];
-      if (extent.offset > geometry.slot_stride || extent.bytes > geometry.slot_stride - extent.offset ||
-          extent.offset % kTensorAlign != 0 || extent.ndim > kMaxDims) {
-        return Corrupt("ring: batch " + std::to_string(record.batch) + ", component " + std::to_string(i) + ": " +
-                       std::to_string(extent.bytes) + " bytes at " + std::to_string(extent.offset) + ", in " +
-                       std::to_string(extent.ndim) + " dimensions, do not fit a slot of " +
-                       std::to_string(geometry.slot_stride));
-      }
+      const Status good = CheckExtent(record.extents[i], geometry.slot_stride);
+      if (good.ok()) continue;
+      return good.WithContext("ring: batch " + std::to_string(record.batch) + ", component " + std::to_string(i));
     }
     view->batch = record.batch;
     view->slot = slot;

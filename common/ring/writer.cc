@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <new>
 #include <optional>
 
@@ -41,8 +42,8 @@ struct RingWriter::Impl {
   int fd = -1;
   uint8_t* base = nullptr;
   Geometry geometry;
-  uint64_t published = 0;  // of header_->published, which we alone write
-  std::optional<uint64_t> reserved_slot;
+  uint64_t published = 0;         // of header_->published, which we alone write
+  std::deque<uint64_t> reserved;  // slots, in the order of the batches that they will hold
   uint64_t next_epoch = 0;
   uint64_t next_step = 0;
   uint64_t last_seed = 0;
@@ -219,39 +220,64 @@ uint64_t RingWriter::occupancy() const {
   return header_->published.load(std::memory_order_acquire) - released;
 }
 
-Result<uint8_t*> RingWriter::Reserve(const std::atomic<bool>& stop, uint64_t epoch) {
+Result<uint64_t> RingWriter::FreeSlots(uint64_t epoch) const {
+  const auto request = impl_->ReadRequest(*header_);
+  if (request && (request->epoch > epoch || request->seeks != impl_->seeks_followed)) {
+    return Cancelled("the client reads epoch " + std::to_string(request->epoch) + ", not epoch " +
+                     std::to_string(epoch));
+  }
+  const uint64_t released = header_->released.load(std::memory_order_seq_cst);
+  const uint64_t used = impl_->published - released;
+  if (used > impl_->geometry.slot_count) {
+    return Corrupt("ring header: the client wrote released=" + std::to_string(released) + " where published is " +
+                   std::to_string(impl_->published));
+  }
+  return impl_->geometry.slot_count - used - impl_->reserved.size();
+}
+
+Result<uint8_t*> RingWriter::TryReserve(uint64_t epoch) {
+  ASSIGN_OR_RETURN(const uint64_t free_slots, FreeSlots(epoch));
+  if (free_slots == 0) return static_cast<uint8_t*>(nullptr);
   const uint64_t slot_count = impl_->geometry.slot_count;
-  for (int round = 0;; ++round) {
-    if (stop.load(std::memory_order_relaxed)) return Cancelled("asked to stop");
-    const auto request = impl_->ReadRequest(*header_);
-    if (request && (request->epoch > epoch || request->seeks != impl_->seeks_followed)) {
-      return Cancelled("the client reads epoch " + std::to_string(request->epoch) + ", not epoch " +
-                       std::to_string(epoch));
-    }
-    uint64_t released = header_->released.load(std::memory_order_acquire);
-    uint64_t used = impl_->published - released;
-    if (used > slot_count) {
-      return Corrupt("ring header: the client wrote released=" + std::to_string(released) + " where published is " +
-                     std::to_string(impl_->published));
-    }
-    if (used < slot_count) {
-      uint64_t slot = impl_->published;
-      if (slot >= slot_count) slot = *impl_->geometry.free_slot(impl_->base, impl_->published - slot_count);
-      if (slot >= slot_count) {
-        return Corrupt("ring: the client gave back slot " + std::to_string(slot) + " of " + std::to_string(slot_count));
-      }
-      impl_->reserved_slot = slot;
-      return impl_->geometry.slot(impl_->base, slot);
-    }
-    if (round < kSpinRounds) {
-      CpuRelax();
-      continue;
-    }
-    uint64_t start = MonotonicNs();
-    impl_->SleepUnless(*header_, [&] { return header_->released.load(std::memory_order_seq_cst) != released; });
-    Add(header_->loader_wait_ns, MonotonicNs() - start);
+  const uint64_t batch = impl_->published + impl_->reserved.size();
+  uint64_t slot = batch;
+  if (slot >= slot_count) slot = *impl_->geometry.free_slot(impl_->base, batch - slot_count);
+  if (slot >= slot_count) {
+    return Corrupt("ring: the client gave back slot " + std::to_string(slot) + " of " + std::to_string(slot_count));
+  }
+  impl_->reserved.push_back(slot);
+  return impl_->geometry.slot(impl_->base, slot);
+}
+
+void RingWriter::AwaitRoom(const std::atomic<bool>& stop, uint64_t epoch) {
+  const auto has_come = [&] {
+    const Result<uint64_t> free_slots = FreeSlots(epoch);
+    return !free_slots.ok() || *free_slots > 0;
+  };
+  for (int round = 0; round < kSpinRounds; ++round) {
+    if (has_come()) return;
+    CpuRelax();
+  }
+  // Counted slice by slice: a trainer that is slow is to be seen while it is.
+  uint64_t counted = MonotonicNs();
+  while (!stop.load(std::memory_order_relaxed) && !has_come()) {
+    impl_->SleepUnless(*header_, has_come);
+    const uint64_t now = MonotonicNs();
+    Add(header_->loader_wait_ns, now - counted);
+    counted = now;
   }
 }
+
+Result<uint8_t*> RingWriter::Reserve(const std::atomic<bool>& stop, uint64_t epoch) {
+  while (!stop.load(std::memory_order_relaxed)) {
+    ASSIGN_OR_RETURN(uint8_t* const slot, TryReserve(epoch));
+    if (slot != nullptr) return slot;
+    AwaitRoom(stop, epoch);
+  }
+  return Cancelled("asked to stop");
+}
+
+void RingWriter::Unreserve() { impl_->reserved.clear(); }
 
 bool RingWriter::Demanded() const { return header_->batches_wanted.load(std::memory_order_seq_cst) > impl_->published; }
 
@@ -262,14 +288,14 @@ void RingWriter::AwaitClient() {
 }
 
 void RingWriter::Publish(const SlotDescriptor& descriptor, std::span<const ComponentExtent> extents) {
-  assert(impl_->reserved_slot);
+  assert(!impl_->reserved.empty());
   assert(extents.empty() || extents.size() == impl_->geometry.component_count);
   const uint64_t batch = impl_->published;
   SlotDescriptor* header = impl_->geometry.descriptor(impl_->base, batch);
   *header = descriptor;
-  header->slot = *impl_->reserved_slot;
+  header->slot = impl_->reserved.front();
   header->seeks = impl_->seeks_followed;
-  impl_->reserved_slot.reset();
+  impl_->reserved.pop_front();
   ComponentExtent* to = impl_->geometry.extents(impl_->base, batch);
   for (uint32_t i = 0; i < impl_->geometry.component_count; ++i) {
     to[i] = i < extents.size() ? extents[i] : ComponentExtent{};

@@ -49,17 +49,23 @@ class RingWriter {
   std::optional<Position> TakeSeek();
   std::optional<uint64_t> TakeNewerEpoch();
 
-  // Waits for a free slot and returns its memory (slot_bytes long), aligned to pages. Calling it again without Publish
-  // returns the same slot. Errors: Cancelled soon after `stop` becomes true, or when the client wants to be elsewhere
-  // than in `epoch`; Corrupt if the client wrote counters that cannot be.
+  // Waits for a free slot and returns its memory (slot_bytes long), aligned to pages. Several may be reserved at a
+  // time. Errors: Cancelled soon after `stop` becomes true, or when the client wants to be elsewhere than in `epoch`;
+  // Corrupt if the client wrote counters that cannot be.
   Result<uint8_t*> Reserve(const std::atomic<bool>& stop, uint64_t epoch = kAnyEpoch);
+  // The same without waiting: nullptr if no slot is free.
+  Result<uint8_t*> TryReserve(uint64_t epoch = kAnyEpoch);
+  // Sleeps until TryReserve has something to say, or `stop`.
+  void AwaitRoom(const std::atomic<bool>& stop, uint64_t epoch = kAnyEpoch);
+  // Forgets all that was reserved and is not published.
+  void Unreserve();
   // Whether the client asks for more than is published.
   bool Demanded() const;
   // Sleeps until the client does something, for kSleepSliceMs at the most.
   void AwaitClient();
 
-  // Publishes the reserved slot. REQUIRES: Reserve succeeded since the last Publish. `extents` has component_count
-  // entries, or none for a slot without data.
+  // Publishes the slot that was reserved first. REQUIRES: there is one. `extents` has component_count entries, or none
+  // for a slot without data.
   void Publish(const SlotDescriptor& descriptor, std::span<const ComponentExtent> extents);
   // Tells the reader, now and for good, why no more batches come. The first error stays.
   void Fail(const Status& error);
@@ -70,6 +76,8 @@ class RingWriter {
 
  private:
   RingWriter();
+  // Neither published nor reserved. Errors as TryReserve's.
+  Result<uint64_t> FreeSlots(uint64_t epoch) const;
   struct Impl;
   std::unique_ptr<Impl> impl_;
   RingHeader* header_ = nullptr;

@@ -7,6 +7,7 @@
 #include "common/spec/map.h"
 #include "common/spec/padding.h"
 #include "common/spec/tensor_fields.h"
+#include "common/spec/variable.h"
 
 namespace headrace {
 namespace {
@@ -21,9 +22,10 @@ std::vector<TensorSpec> SourceComponents(const InputSpec& spec) {
     for (const InlineTensor& tensor : tensors->tensors) {
       components.push_back({tensor.name, tensor.dtype, {tensor.shape.begin() + 1, tensor.shape.end()}});
     }
-  } else {
+  } else if (std::holds_alternative<FilesSource>(spec.source)) {
+    if (spec.features.empty()) components.push_back({kRecordName, DType::kString, {}});
     for (const Feature& feature : PaddedFeatures(spec)) {
-      components.push_back({feature.name, feature.dtype, feature.shape});
+      components.push_back({feature.name, feature.dtype, feature.shape, IsVarying(feature)});
     }
   }
   return components;
@@ -66,6 +68,21 @@ Status ApplyMap(const Map& map, std::vector<TensorSpec>& components) {
   mapped->name = map.as;
   components.push_back(*mapped);
   return {};
+}
+
+// A batch of ragged batches would be ragged in two dimensions.
+void CheckOneBatch(const InputSpec& spec, const std::string& component, std::vector<FieldError>* errors) {
+  bool batched = false;
+  for (size_t i = 0; i < spec.pipeline.size(); ++i) {
+    if (!std::holds_alternative<Batch>(spec.pipeline[i])) continue;
+    if (batched) {
+      errors->push_back(
+          {"spec.pipeline[" + std::to_string(i) + "]." + std::string(TransformationName(spec.pipeline[i])),
+           component + "varies in length, and only one batch is offered for it; leave this one out, or "
+                       "make the first a paddedBatch"});
+    }
+    batched = true;
+  }
 }
 
 }  // namespace
@@ -113,15 +130,13 @@ void CheckComponents(const InputSpec& spec, std::vector<FieldError>* errors) {
   const std::vector<TensorSpec> components = RecordComponents(spec, spec.pipeline.size(), errors);
   if (errors->size() > before) return;  // what comes of a broken pipeline says nothing
   for (const TensorSpec& component : components) {
-    if (component.dtype != DType::kString) continue;
-    const auto feature = std::find_if(spec.features.begin(), spec.features.end(),
-                                      [&](const Feature& f) { return f.name == component.name; });
-    const std::string index = std::to_string(feature - spec.features.begin());
-    errors->push_back({"spec.features[" + index + "].dtype",
-                       "\"" + component.name +
-                           "\" is still a string at the end of the pipeline, and strings cannot be delivered yet; make "
-                           "numbers of it with a map {feature: " +
-                           component.name + ", stringToNumber: ...} or {decodeImage: ...}, without `as`"});
+    const std::string name = "component \"" + component.name + "\" ";
+    if (component.ragged) CheckOneBatch(spec, name, errors);
+    if (spec.distribution.strategy != Strategy::kTpu || !IsVariable(component)) continue;
+    errors->push_back({"spec.distribution.strategy",
+                       "TPU demands static shapes, and " + name +
+                           (component.ragged ? "varies in length; pad it with a paddedBatch"
+                                             : "is a string; make numbers of it with a map, without `as`")});
   }
 }
 

@@ -15,7 +15,7 @@ std::vector<TensorSpec> RecordComponents(const InputSpec& spec, size_t stages, s
 // The place of `name` in `components`; of the only one for "". Errors: InvalidArgument, naming the nearest.
 Result<size_t> FindComponent(const std::vector<TensorSpec>& components, const std::string& name);
 
-// All that is wrong with the components of the pipeline, strings at its end among it.
+// All that is wrong with the components of the pipeline, and with their delivery.
 void CheckComponents(const InputSpec& spec, std::vector<FieldError>* errors);
 
 }  // namespace headrace

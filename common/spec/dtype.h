@@ -8,7 +8,7 @@
 
 namespace headrace {
 
-// kString is bytes of any length. It is never delivered: a map of the pipeline must make numbers of it.
+// kString is bytes of any length, TensorFlow's tf.string.
 enum class DType {
   kBool,
   kInt8,

@@ -81,9 +81,14 @@ ElementShape PipelineElement(const InputSpec& spec) {
     if (const auto* batch = std::get_if<Batch>(&transformation)) {
       ++element.batch_dims;
       for (TensorSpec& component : element.components) {
-        component.shape.insert(component.shape.begin(), batch->drop_remainder ? batch->size : kUnknownDim);
+        component.shape.insert(component.shape.begin(),
+                               batch->drop_remainder && !spec.on_error.skip ? batch->size : kUnknownDim);
       }
     }
+  }
+  // One record by itself is a tensor of the length that it has.
+  if (element.batch_dims == 0) {
+    for (TensorSpec& component : element.components) component.ragged = false;
   }
   return element;
 }
@@ -104,12 +109,14 @@ std::vector<TensorSpec> ElementSpec(const Plan& plan, const Topology& run) {
 }
 
 std::string TensorSpec::ToString() const {
-  std::string text = "TensorSpec(shape=(";
+  std::string dims;
   for (size_t i = 0; i < shape.size(); ++i) {
-    text += (i > 0 ? ", " : "") + (shape[i] == kUnknownDim ? "None" : std::to_string(shape[i]));
+    dims += (i > 0 ? ", " : "") + (shape[i] == kUnknownDim ? "None" : std::to_string(shape[i]));
   }
-  if (shape.size() == 1) text += ",";
-  return text + "), dtype=tf." + std::string(DTypeName(dtype)) + ", name=None)";
+  const std::string type = "tf." + std::string(DTypeName(dtype));
+  if (ragged) return "RaggedTensorSpec(TensorShape([" + dims + "]), " + type + ", 1, tf.int64)";
+  if (shape.size() == 1) dims += ",";
+  return "TensorSpec(shape=(" + dims + "), dtype=" + type + ", name=None)";
 }
 
 std::string ToString(const std::vector<TensorSpec>& element_spec) {
@@ -122,7 +129,9 @@ std::string ToString(const std::vector<TensorSpec>& element_spec) {
 json ToJson(const std::vector<TensorSpec>& element_spec) {
   json list = json::array();
   for (const TensorSpec& component : element_spec) {
-    list.push_back({{"name", component.name}, {"dtype", DTypeName(component.dtype)}, {"shape", component.shape}});
+    json& item = list.emplace_back(
+        json{{"name", component.name}, {"dtype", DTypeName(component.dtype)}, {"shape", component.shape}});
+    if (component.ragged) item["ragged"] = true;
   }
   return list;
 }
@@ -134,11 +143,19 @@ Result<std::vector<TensorSpec>> ParseElementSpec(const json& element_spec) {
     const json name = item.is_object() ? item.value("name", json()) : json();
     const json dtype = item.is_object() ? item.value("dtype", json()) : json();
     const json shape = item.is_object() ? item.value("shape", json()) : json();
-    const auto parsed = dtype.is_string() ? ParseDType(dtype.get<std::string>()) : std::nullopt;
+    const json ragged = item.is_object() ? item.value("ragged", json(false)) : json();
+    const std::string type = dtype.is_string() ? dtype.get<std::string>() : "";
+    const auto parsed = type == DTypeName(DType::kString) ? std::optional(DType::kString) : ParseDType(type);
     bool whole = shape.is_array();
     for (const json& dim : shape) whole = whole && dim.is_number_integer();
-    if (!name.is_string() || !parsed || !whole) return InvalidArgument("not a tensor spec: " + item.dump());
-    components.push_back({name.get<std::string>(), *parsed, shape.get<std::vector<int64_t>>()});
+    if (!name.is_string() || !parsed || !whole || !ragged.is_boolean()) {
+      return InvalidArgument("not a tensor spec: " + item.dump());
+    }
+    TensorSpec spec{name.get<std::string>(), *parsed, shape.get<std::vector<int64_t>>(), ragged.get<bool>()};
+    if (spec.ragged && (spec.dtype == DType::kString || spec.shape.size() < 2 || spec.shape[1] != kUnknownDim)) {
+      return InvalidArgument("not a ragged tensor spec: " + item.dump());
+    }
+    components.push_back(std::move(spec));
   }
   return components;
 }

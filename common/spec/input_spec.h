@@ -16,7 +16,10 @@
 
 namespace headrace {
 
-enum class FileFormat { kTFRecord };
+enum class FileFormat { kTFRecord, kFixedLength, kNumPy };
+// Whether a record is a string of bytes, which without features is delivered as such: as the component kRecordName.
+constexpr bool RecordsAreBytes(FileFormat format) { return format == FileFormat::kTFRecord; }
+inline constexpr char kRecordName[] = "record";
 enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first bytes
 
 // How one tensor is read out of a record (tf.io.FixedLenFeature).
@@ -24,7 +27,8 @@ struct Feature {
   std::string name;  // the key of the tf.train.Example and the name of the component
   DType dtype = DType::kFloat32;
   // Of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes, string one of one value. -1, as
-  // the first, is as many as the record holds (tf.io.FixedLenSequenceFeature): a paddedBatch must pad it.
+  // the first, is as many as the record holds: what a paddedBatch pads (tf.io.FixedLenSequenceFeature), or else ragged
+  // (tf.io.RaggedFeature).
   std::vector<int64_t> shape;
   std::vector<double> default_value;  // empty: the feature is required. One value fills the whole shape
   bool has_default = false;
@@ -33,9 +37,10 @@ struct Feature {
 
 // tf.data's transformations. Counts are of elements at that point of the pipeline.
 struct Shuffle {
-  int64_t buffer_size = 0;
+  int64_t buffer_size = 0;      // of scope Buffer
   std::optional<int64_t> seed;  // none: a seed of the run, the same on every worker
   bool reshuffle_each_iteration = true;
+  bool global = false;  // scope Global: all records in one random order, of an index; first in the pipeline
 };
 struct Repeat {
   int64_t count = -1;
@@ -107,7 +112,12 @@ struct DecodeImageOp {
   int64_t channels = 3;                       // 1, 3 or 4
   ResizeMethod resize = ResizeMethod::kNone;  // kNone: the image must have that height and width
 };
-using MapOperation = std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp, DecodeImageOp>;
+// tf.io.decode_raw: the bytes of a string as values, little-endian.
+struct DecodeRawOp {
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;  // of one record; the string must have exactly its bytes
+};
+using MapOperation = std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp, DecodeImageOp, DecodeRawOp>;
 
 struct Map {
   std::string feature;  // the component it acts on; "": the only one
@@ -137,11 +147,19 @@ struct ObjectStoreOptions {
   std::string region;  // "": the environment's, else us-east-1
 };
 
+// Where records of one length lie in a file (tf.data.FixedLengthRecordDataset).
+struct FixedLength {
+  std::optional<int64_t> record_bytes;  // none: what the features take
+  int64_t header_bytes = 0;
+  int64_t footer_bytes = 0;
+};
+
 struct FilesSource {
   FileFormat format = FileFormat::kTFRecord;
   std::vector<std::string> paths;  // globs; each glob's matches in lexical order
   Compression compression = Compression::kAuto;
   ObjectStoreOptions object_store;
+  FixedLength fixed_length;  // of format FixedLength
   std::vector<Transformation>
       pipeline;  // on the list of file names, before reading: Repeat, Take, Skip, Shard, Shuffle
 };
@@ -193,6 +211,15 @@ struct Distribution {
 struct Delivery {
   MemoryKind memory = MemoryKind::kAuto;
   std::optional<int64_t> prefetch_steps;  // none: the number of replicas in sync
+  // That the components of variable length of one replica's batch may take together; none: see VariableBytes.
+  std::optional<int64_t> max_batch_bytes;
+};
+
+// What becomes of records that are not what their format and features demand.
+struct OnError {
+  bool skip = false;          // policy Skip: they are left out of their batches; else the input fails
+  int64_t max_skipped = 0;    // different records of one loader; more, and the input fails
+  double max_fraction = 0.0;  // instead, if not 0: of the records so far
 };
 
 struct InputSpec {
@@ -201,6 +228,7 @@ struct InputSpec {
   std::vector<Transformation> pipeline;
   Distribution distribution;
   Delivery delivery;
+  OnError on_error;
 };
 
 // One thing wrong with a spec: the field's path ("spec.pipeline[1].batch.size"), and what, the value and the remedy.

@@ -22,7 +22,16 @@ bool IsFloating(DType dtype) {
 Status RefuseString(const TensorSpec& input) {
   if (input.dtype != DType::kString) return {};
   return InvalidArgument(
-      "is a string; make numbers of it first, with a map {stringToNumber: ...} or {decodeImage: ...}");
+      "is a string; make numbers of it first, with a map {stringToNumber: ...}, {decodeImage: ...} or {decodeRaw: "
+      "...}");
+}
+
+// For operations whose result depends on the shape.
+Status RefuseVariable(const TensorSpec& input) {
+  RETURN_IF_ERROR(RefuseString(input));
+  if (!input.ragged) return {};
+  return InvalidArgument(
+      "varies in length, which only cast, scale and offset take; pad it with a paddedBatch before this map");
 }
 
 MapOperation ParseCast(ObjectReader& reader) {
@@ -31,7 +40,7 @@ MapOperation ParseCast(ObjectReader& reader) {
 void CastToJson(const MapOperation& op, json& out) { out["cast"] = DTypeName(std::get<CastOp>(op).dtype); }
 Result<TensorSpec> CastType(const MapOperation& op, const TensorSpec& input) {
   RETURN_IF_ERROR(RefuseString(input));
-  return TensorSpec{input.name, std::get<CastOp>(op).dtype, input.shape};
+  return TensorSpec{input.name, std::get<CastOp>(op).dtype, input.shape, input.ragged};
 }
 
 MapOperation ParseAffine(ObjectReader& reader) {
@@ -66,7 +75,7 @@ void OneHotToJson(const MapOperation& op, json& out) {
   out["oneHot"] = {{"depth", one_hot.depth}, {"dtype", DTypeName(one_hot.dtype)}};
 }
 Result<TensorSpec> OneHotType(const MapOperation& op, const TensorSpec& input) {
-  RETURN_IF_ERROR(RefuseString(input));
+  RETURN_IF_ERROR(RefuseVariable(input));
   if (IsFloating(input.dtype) || input.dtype == DType::kBool) {
     return InvalidArgument("is " + std::string(DTypeName(input.dtype)) +
                            ", and oneHot takes integers; put a map {cast: int64} before this one");
@@ -96,7 +105,7 @@ MapOperation ParseReshape(ObjectReader& reader) {
 void ReshapeToJson(const MapOperation& op, json& out) { out["reshape"] = std::get<ReshapeOp>(op).shape; }
 Result<TensorSpec> ReshapeType(const MapOperation& op, const TensorSpec& input) {
   TensorSpec output{input.name, input.dtype, std::get<ReshapeOp>(op).shape};
-  RETURN_IF_ERROR(RefuseString(input));
+  RETURN_IF_ERROR(RefuseVariable(input));
   const int64_t values = NumValues(input.shape);
   int64_t known = 1;
   for (const int64_t dim : output.shape) {
@@ -163,6 +172,26 @@ Result<TensorSpec> DecodeImageType(const MapOperation& op, const TensorSpec& inp
                          " and no string; give the feature that holds the images dtype string");
 }
 
+MapOperation ParseDecodeRaw(ObjectReader& reader) {
+  DecodeRawOp decode;
+  const json* object = reader.Object("decodeRaw");
+  if (object == nullptr) return decode;
+  ObjectReader fields(*object, reader.Path("decodeRaw"), reader.errors());
+  decode.dtype = ReadDType(fields, DType::kFloat32);
+  decode.shape = ReadShape(fields, decode.dtype);
+  return decode;
+}
+void DecodeRawToJson(const MapOperation& op, json& out) {
+  const auto& decode = std::get<DecodeRawOp>(op);
+  out["decodeRaw"] = {{"dtype", DTypeName(decode.dtype)}, {"shape", decode.shape}};
+}
+Result<TensorSpec> DecodeRawType(const MapOperation& op, const TensorSpec& input) {
+  const auto& decode = std::get<DecodeRawOp>(op);
+  if (input.dtype == DType::kString) return TensorSpec{input.name, decode.dtype, decode.shape};
+  return InvalidArgument("is " + std::string(DTypeName(input.dtype)) +
+                         " and no string; give the feature that holds the bytes dtype string");
+}
+
 struct Entry {
   std::array<std::string_view, 2> fields;  // of a map; one or the other, or both, name the operation
   MapOperation (*parse)(ObjectReader&);
@@ -178,6 +207,7 @@ constexpr std::array<Entry, std::variant_size_v<MapOperation>> kOperations = {{
     {{"reshape"}, ParseReshape, ReshapeToJson, ReshapeType},
     {{"stringToNumber"}, ParseStringToNumber, StringToNumberToJson, StringToNumberType},
     {{"decodeImage"}, ParseDecodeImage, DecodeImageToJson, DecodeImageType},
+    {{"decodeRaw"}, ParseDecodeRaw, DecodeRawToJson, DecodeRawType},
 }};
 
 }  // namespace

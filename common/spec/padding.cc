@@ -55,7 +55,7 @@ std::vector<Feature> PaddedFeatures(const InputSpec& spec) {
   for (Feature& feature : features) {
     if (!IsVarying(feature)) continue;
     const Batch::Padding* const padding = PaddingOf(spec, feature.name);
-    if (padding == nullptr) continue;  // CheckPadding says so
+    if (padding == nullptr) continue;
     feature.shape = padding->shape;
     feature.padding = padding->value;
   }
@@ -63,20 +63,24 @@ std::vector<Feature> PaddedFeatures(const InputSpec& spec) {
 }
 
 void CheckPadding(const InputSpec& spec, std::vector<FieldError>* errors) {
-  for (size_t i = 0; i < spec.features.size(); ++i) {
+  const bool pads = std::any_of(spec.pipeline.begin(), spec.pipeline.end(), [](const Transformation& transformation) {
+    const auto* batch = std::get_if<Batch>(&transformation);
+    return batch != nullptr && batch->padded;
+  });
+  for (size_t i = 0; pads && i < spec.features.size(); ++i) {
     if (!IsVarying(spec.features[i]) || PaddingOf(spec, spec.features[i].name) != nullptr) continue;
     errors->push_back({"spec.features[" + std::to_string(i) + "].shape",
-                       "varies in length, and nothing pads it: add paddedBatch with paddedShapes: {" +
-                           spec.features[i].name + ": [LENGTH]}"});
+                       "varies in length, and the paddedBatch does not pad it: add " + spec.features[i].name +
+                           ": [LENGTH] to its paddedShapes"});
   }
   bool batched = false;
   for (size_t i = 0; i < spec.pipeline.size(); ++i) {
     const std::string field =
         "spec.pipeline[" + std::to_string(i) + "]." + std::string(TransformationName(spec.pipeline[i]));
     const auto varies = [&](const std::string& name) {
-      return !batched && std::any_of(spec.features.begin(), spec.features.end(), [&](const Feature& feature) {
-        return IsVarying(feature) && (feature.name == name || (name.empty() && spec.features.size() == 1));
-      });
+      return pads && !batched && std::any_of(spec.features.begin(), spec.features.end(), [&](const Feature& feature) {
+               return IsVarying(feature) && (feature.name == name || (name.empty() && spec.features.size() == 1));
+             });
     };
     if (const auto* batch = std::get_if<Batch>(&spec.pipeline[i])) {
       if (batch->padded && batched) errors->push_back({field, "must be the first batch: it pads records"});

@@ -59,14 +59,19 @@ struct TensorSpec {
   std::string name;
   DType dtype = DType::kInt64;
   std::vector<int64_t> shape;  // kUnknownDim where it can vary
+  // Its length differs from record to record: the first dimension of a record, and so the second of a batch, which is a
+  // RaggedTensor of ragged_rank 1. A string is never ragged: its length is no dimension.
+  bool ragged = false;
 
-  // As TensorFlow prints it: "TensorSpec(shape=(None, 8), dtype=tf.float32, name=None)".
+  // As TensorFlow prints it: "TensorSpec(shape=(None, 8), dtype=tf.float32, name=None)",
+  // "RaggedTensorSpec(TensorShape([None, None]), tf.int64, 1, tf.int64)".
   std::string ToString() const;
   bool operator==(const TensorSpec&) const = default;
 };
 // All components: one as it is, several in parentheses.
 std::string ToString(const std::vector<TensorSpec>& element_spec);
 nlohmann::json ToJson(const std::vector<TensorSpec>& element_spec);
+// Errors: InvalidArgument, quoting the component.
 Result<std::vector<TensorSpec>> ParseElementSpec(const nlohmann::json& element_spec);
 
 // The type of one element at the end of the pipeline, before it is cut for replicas.

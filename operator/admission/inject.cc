@@ -6,8 +6,11 @@
 #include <set>
 #include <vector>
 
+#include "common/spec/components.h"
 #include "common/spec/names.h"
 #include "common/spec/object_names.h"
+#include "common/spec/tensor_fields.h"
+#include "common/spec/variable.h"
 #include "operator/admission/function_container.h"
 #include "operator/kube/object.h"
 
@@ -142,30 +145,36 @@ Status CheckNames(const json& pod, const std::vector<size_t>& trainers) {
   return {};
 }
 
-// The bytes of one element of the whole pipeline; nothing where a dimension is not known before the data is read.
-std::optional<int64_t> ElementBytes(const InputSpec& spec) {
+// The bytes of one element of the whole pipeline, as the replicas of one worker may hold it; nothing where that is not
+// known before the data is read.
+std::optional<int64_t> ElementBytes(const InputSpec& spec, const Topology& topology) {
   if (const auto* function = std::get_if<FunctionSource>(&spec.source)) return function->max_element_bytes;
-  std::vector<int64_t> batches;  // outermost first
+  int64_t records = 1;
   for (const Transformation& step : spec.pipeline) {
-    if (const Batch* batch = std::get_if<Batch>(&step)) batches.insert(batches.begin(), batch->size);
+    const Batch* batch = std::get_if<Batch>(&step);
+    if (batch != nullptr && __builtin_mul_overflow(records, batch->size, &records)) return {};
   }
   int64_t bytes = 0;
-  for (const TensorSpec& component : PipelineElement(spec).components) {
-    int64_t size = static_cast<int64_t>(DTypeSize(component.dtype));
-    for (size_t i = 0; i < component.shape.size(); ++i) {
-      int64_t dimension = component.shape[i];
-      if (dimension == kUnknownDim && i < batches.size()) dimension = batches[i];
-      if (dimension == kUnknownDim || __builtin_mul_overflow(size, std::max<int64_t>(dimension, 1), &size)) return {};
+  for (const TensorSpec& component : RecordComponents(spec, spec.pipeline.size(), nullptr)) {
+    int64_t size = records;
+    if (IsVariable(component)) {  // its row splits; the values have a bound of their own
+      if (__builtin_mul_overflow(size, static_cast<int64_t>(sizeof(int64_t)), &size)) return {};
+    } else if (__builtin_mul_overflow(size, static_cast<int64_t>(DTypeSize(component.dtype)), &size) ||
+               __builtin_mul_overflow(size, NumValues(component.shape), &size)) {
+      return {};
     }
     if (__builtin_add_overflow(bytes, size, &bytes)) return {};
   }
+  const int64_t replicas = topology.replicas_in_sync();
+  const uint64_t variable = VariableBytes(spec, records / replicas + 1);
+  if (__builtin_add_overflow(bytes, variable * static_cast<uint64_t>(topology.replicas_per_worker), &bytes)) return {};
   return bytes;
 }
 
 // What the rings of one worker may hold. A limit, not a reservation: memory is used as the loader fills it.
 int64_t RunVolumeBytes(const InputSpec& spec, const Topology& topology, int64_t least) {
   constexpr int64_t kMost = int64_t{1} << 42;
-  const std::optional<int64_t> element = ElementBytes(spec);
+  const std::optional<int64_t> element = ElementBytes(spec, topology);
   if (!element) return least;
   const int64_t slots = spec.delivery.prefetch_steps.value_or(topology.replicas_in_sync()) + 2;
   // One element a step is shared by all replicas, and each replica's part is rounded up: twice covers pages and

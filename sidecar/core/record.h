@@ -1,113 +1,79 @@
-// One record of a data set on its way to a slot, and the memory it lies in.
+// One record of a data set on its way to a slot, and the block that it lies in.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace headrace::side {
 
-class ChunkPool;
-
-// A block of bytes that holds many records. Freed (or kept for reuse) with the last record that lies in it.
-// Chunks, and all that refers to them, belong to one thread.
-class Chunk {
+// Some records of one file that were read together: what a format's reader makes and its decoder understands.
+//
+// Shared by the records in it, without atomics: one thread at a time (a pipeline's) makes, copies and drops records.
+// What a block holds does not change once its records are out, so other threads may decode them meanwhile.
+class Block {
  public:
-  uint8_t* data() { return data_; }
-  size_t capacity() const { return capacity_; }
+  Block() = default;
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  virtual ~Block() = default;
+
+  // The bytes of field `field` of record `row`, where the format's records are bytes. Most have one field.
+  virtual std::span<const uint8_t> Bytes(int64_t row, size_t field = 0) const = 0;
+  // Starts to bring a record into the caller's cache.
+  virtual void Prefetch(int64_t) const {}
+  // Bytes of memory that it takes.
+  virtual size_t memory() const = 0;
+  // For messages: "path: record at byte 4905".
+  virtual std::string Place(int64_t row) const = 0;
 
  private:
-  friend class ChunkPool;
-  friend class ChunkRef;
-  ChunkPool* pool_ = nullptr;
-  uint8_t* data_ = nullptr;
-  size_t capacity_ = 0;
+  friend class BlockRef;
+  virtual void Dropped() = 0;  // by the last of its records
   size_t references_ = 0;
 };
 
-// Shared ownership of a chunk, without atomics: one thread.
-class ChunkRef {
+class BlockRef {
  public:
-  ChunkRef() = default;
-  explicit ChunkRef(Chunk* chunk) : chunk_(chunk) { ++chunk_->references_; }
-  ChunkRef(const ChunkRef& other) : chunk_(other.chunk_) {
-    if (chunk_ != nullptr) ++chunk_->references_;
+  BlockRef() = default;
+  explicit BlockRef(Block* block) : block_(block) { ++block_->references_; }
+  BlockRef(const BlockRef& other) : block_(other.block_) {
+    if (block_ != nullptr) ++block_->references_;
   }
-  ChunkRef(ChunkRef&& other) noexcept : chunk_(std::exchange(other.chunk_, nullptr)) {}
-  ChunkRef& operator=(ChunkRef other) noexcept {
-    std::swap(chunk_, other.chunk_);
+  BlockRef(BlockRef&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  BlockRef& operator=(const BlockRef& other) {
+    if (block_ != other.block_) *this = BlockRef(other);
     return *this;
   }
-  inline ~ChunkRef();
+  BlockRef& operator=(BlockRef&& other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~BlockRef() {
+    if (block_ != nullptr && --block_->references_ == 0) block_->Dropped();
+  }
 
-  Chunk* get() const { return chunk_; }
-  Chunk* operator->() const { return chunk_; }
-  explicit operator bool() const { return chunk_ != nullptr; }
+  Block* get() const { return block_; }
+  Block* operator->() const { return block_; }
+  explicit operator bool() const { return block_ != nullptr; }
 
  private:
-  Chunk* chunk_ = nullptr;
+  Block* block_ = nullptr;
 };
 
-// Makes chunks and keeps a few of the usual size for reuse, so that a steady stream touches no new pages.
-// Must outlive every chunk it made.
-class ChunkPool {
- public:
-  static constexpr size_t kUsualBytes = 256 << 10;
-  static constexpr size_t kMaxKept = 64;
-
-  ChunkPool() = default;
-  ChunkPool(const ChunkPool&) = delete;
-  ChunkPool& operator=(const ChunkPool&) = delete;
-  ~ChunkPool() {
-    for (Chunk* chunk : kept_) Free(chunk);
-  }
-
-  // A chunk of at least `bytes`. Aborts when memory is out, as operator new would.
-  ChunkRef Get(size_t bytes) {
-    if (bytes <= kUsualBytes && !kept_.empty()) {
-      Chunk* const chunk = kept_.back();
-      kept_.pop_back();
-      return ChunkRef(chunk);
-    }
-    auto* const chunk = new Chunk;
-    chunk->pool_ = this;
-    chunk->capacity_ = bytes < kUsualBytes ? kUsualBytes : bytes;
-    chunk->data_ = new uint8_t[chunk->capacity_];
-    return ChunkRef(chunk);
-  }
-
- private:
-  friend class ChunkRef;
-  void Return(Chunk* chunk) {
-    if (chunk->capacity_ == kUsualBytes && kept_.size() < kMaxKept) {
-      kept_.push_back(chunk);
-    } else {
-      Free(chunk);
-    }
-  }
-  static void Free(Chunk* chunk) {
-    delete[] chunk->data_;
-    delete chunk;
-  }
-  std::vector<Chunk*> kept_;
-};
-
-inline ChunkRef::~ChunkRef() {
-  if (chunk_ != nullptr && --chunk_->references_ == 0) chunk_->pool_->Return(chunk_);
-}
-
-// A record by reference: bytes in a chunk, or a number. Decoded only when its place in a slot is known, and not at all
+// A record by reference: a row of a block, or a number. Decoded only when its place in a slot is known, and not at all
 // if this worker does not deliver it.
 struct Record {
-  ChunkRef chunk;  // keeps `data` alive; empty if the record is a number
-  const uint8_t* data = nullptr;
-  uint32_t size = 0;
-  uint32_t file = 0;    // index in the FileTable, for messages
-  uint64_t offset = 0;  // of the record in its (uncompressed) file, for messages
-  int64_t value = 0;    // range: the number; tensors: the row
-  int64_t index = 0;    // what enumerate gave it
+  BlockRef block;     // empty if the record is a number
+  int64_t value = 0;  // the row in its block; range: the number; tensors: the row
+  int64_t index = 0;  // what enumerate gave it
+
+  std::span<const uint8_t> bytes(size_t field = 0) const { return block->Bytes(value, field); }
+  // For messages: where it lies, or which number it is.
+  std::string Place() const { return block ? block->Place(value) : "element " + std::to_string(value); }
 };
 
 // The value of a string feature: bytes within a record's, alive as long as the record. A row of a column of dtype

@@ -1,9 +1,9 @@
-// The decoder of a whole pipeline: the source's, wrapped by one for each transformation that changes components.
+// The decoder of a pipeline: the source's, wrapped by one for each transformation that changes components.
 #include <algorithm>
 #include <utility>
 
 #include "common/spec/components.h"
-#include "common/spec/padding.h"
+#include "common/spec/variable.h"
 #include "sidecar/decode/decoder.h"
 
 namespace headrace::side {
@@ -41,34 +41,31 @@ class BlockDecoder : public Decoder {
   std::vector<uint8_t*> columns_;
 };
 
-std::unique_ptr<Decoder> MakeSourceDecoder(const InputSpec& spec, const std::vector<std::string>& paths) {
-  if (const auto* range = std::get_if<RangeSource>(&spec.source)) return MakeRangeDecoder(range->dtype);
-  if (const auto* tensors = std::get_if<TensorsSource>(&spec.source)) return MakeTensorsDecoder(*tensors);
-  return MakeExampleDecoder(PaddedFeatures(spec), paths);
-}
-
 }  // namespace
 
 std::unique_ptr<Decoder> MakeBlockDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components) {
   return std::make_unique<BlockDecoder>(std::move(rest), components);
 }
 
-std::unique_ptr<Decoder> MakeDecoder(const InputSpec& spec, size_t stages, const std::vector<std::string>& paths) {
-  std::unique_ptr<Decoder> decoder = MakeSourceDecoder(spec, paths);
+std::unique_ptr<Decoder> MakePipelineDecoder(const InputSpec& spec, size_t stages, std::unique_ptr<Decoder> source) {
+  std::unique_ptr<Decoder> decoder = std::move(source);
   bool maps = false;
   for (size_t i = 0; i < stages; ++i) {
     if (std::holds_alternative<Enumerate>(spec.pipeline[i])) decoder = MakeIndexDecoder(std::move(decoder));
     if (const auto* map = std::get_if<Map>(&spec.pipeline[i])) {
       const std::string field = "spec.pipeline[" + std::to_string(i) + "].map";
-      decoder = MakeMapDecoder(std::move(decoder), RecordComponents(spec, i, nullptr), *map, field, paths);
+      decoder = MakeMapDecoder(std::move(decoder), RecordComponents(spec, i, nullptr), *map, field);
       maps = true;
     }
   }
-  if (!maps) return decoder;
-  return MakeBlockDecoder(std::move(decoder), RecordComponents(spec, stages, nullptr));
+  const std::vector<TensorSpec> components = RecordComponents(spec, stages, nullptr);
+  // What one block's rows refer to would be gone with the next.
+  if (!maps || std::any_of(components.begin(), components.end(), IsVariable)) return decoder;
+  return MakeBlockDecoder(std::move(decoder), components);
 }
 
 size_t RowBytes(const TensorSpec& component) {
+  if (IsVariable(component)) return sizeof(BytesRef);
   size_t bytes = DTypeSize(component.dtype);
   for (const int64_t dim : component.shape) bytes *= static_cast<size_t>(dim);
   return bytes;

@@ -1,6 +1,7 @@
 // Turns records into rows of tensors, straight into the slot that the trainer will read.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,17 +12,23 @@
 
 namespace headrace::side {
 
+// Used by one thread: each that decodes has one of its own.
 class Decoder {
  public:
   virtual ~Decoder() = default;
   // Writes record i as row i of every component: columns[c] + i * row bytes of component c. Every byte of the rows is
-  // written. Errors: Corrupt or InvalidArgument, naming file, offset, feature, and what was found instead.
+  // written. A row of a component of variable length is a BytesRef to its values, which live as long as the records or
+  // until the next Decode. Errors: Corrupt or InvalidArgument, naming file, offset, feature, and what was found
+  // instead.
   virtual Status Decode(std::span<const Record> records, std::span<uint8_t* const> columns) = 0;
 };
 
-// Decodes tf.train.Example; `paths` (for messages) must outlive the decoder.
-std::unique_ptr<Decoder> MakeExampleDecoder(const std::vector<Feature>& features,
-                                            const std::vector<std::string>& paths);
+using MakeDecoder = std::function<std::unique_ptr<Decoder>()>;
+
+// A record's bytes as one string.
+std::unique_ptr<Decoder> MakeBytesDecoder();
+// Decodes tf.train.Example.
+std::unique_ptr<Decoder> MakeExampleDecoder(const std::vector<Feature>& features);
 std::unique_ptr<Decoder> MakeRangeDecoder(DType dtype);
 std::unique_ptr<Decoder> MakeTensorsDecoder(const TensorsSource& source);
 // The component "index" of enumerate, before those of `rest`.
@@ -29,16 +36,15 @@ std::unique_ptr<Decoder> MakeIndexDecoder(std::unique_ptr<Decoder> rest);
 
 // What map makes of the components of `rest`, whose types are `components`. `field` is the map's, for messages.
 std::unique_ptr<Decoder> MakeMapDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
-                                        const Map& map, const std::string& field,
-                                        const std::vector<std::string>& paths);
+                                        const Map& map, const std::string& field);
 // Decodes as `rest` does, a few records at a time, so that what it holds between its stages stays small and in cache.
 std::unique_ptr<Decoder> MakeBlockDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components);
 
-// The decoder of a spec's source and of the first `stages` transformations of its pipeline: of the components that
-// RecordComponents (common/spec/components.h) gives for them.
-std::unique_ptr<Decoder> MakeDecoder(const InputSpec& spec, size_t stages, const std::vector<std::string>& paths);
+// The decoder of the first `stages` transformations of a spec's pipeline, on top of that of its source: of the
+// components that RecordComponents (common/spec/components.h) gives for them.
+std::unique_ptr<Decoder> MakePipelineDecoder(const InputSpec& spec, size_t stages, std::unique_ptr<Decoder> source);
 
-// The bytes of one record's values. REQUIRES: a shape without unknown dimensions.
+// The bytes of one record's row of a component: its values, or a BytesRef to them where their number varies.
 size_t RowBytes(const TensorSpec& component);
 
 }  // namespace headrace::side

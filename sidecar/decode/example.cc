@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "sidecar/core/arena.h"
 #include "sidecar/decode/convert.h"
 #include "sidecar/decode/decoder.h"
 #include "sidecar/decode/wire.h"
@@ -24,13 +25,16 @@ struct Column {
   size_t value_bytes = 0;
   size_t row_bytes = 0;
   std::vector<uint8_t> default_row;  // empty: the feature is required
-  size_t unit = 0;                   // of a padded feature: values come in multiples of it; 0: exactly `values` come
+  size_t unit = 0;           // of a feature of varying length: values come in multiples of it; 0: exactly `values` come
+  bool ragged = false;       // of varying length, and not padded
+  mutable size_t found = 0;  // values, in the last record
 };
 
 // Why a feature's value cannot be taken; empty if it can.
 using Complaint = std::string;
 
 Complaint CheckCount(size_t found, const char* kind, const Column& column) {
+  column.found = found;
   if (found == column.values) return "";
   const std::string holds = "holds " + std::to_string(found) + " " + kind;
   if (column.unit == 0) return holds + " and its shape takes " + std::to_string(column.values);
@@ -128,10 +132,18 @@ std::string_view AsText(std::span<const uint8_t> bytes) {
 
 class ExampleDecoder : public Decoder {
  public:
-  ExampleDecoder(const std::vector<Feature>& features, const std::vector<std::string>& paths)
-      : paths_(paths), seen_(features.size()) {
+  explicit ExampleDecoder(const std::vector<Feature>& features) : seen_(features.size()) {
     for (const Feature& feature : features) {
-      Column column{feature, 1, DTypeSize(feature.dtype), 0, {}, 0};
+      Column column{feature, 1, DTypeSize(feature.dtype), 0, {}, 0, false, 0};
+      if (!feature.shape.empty() && feature.shape[0] < 0) {
+        column.ragged = true;
+        column.unit = 1;
+        for (size_t d = 1; d < feature.shape.size(); ++d) column.unit *= static_cast<size_t>(feature.shape[d]);
+        column.row_bytes = sizeof(BytesRef);
+        column.default_row.resize(sizeof(BytesRef));  // without the feature, a record holds no values of it
+        columns_.push_back(std::move(column));
+        continue;
+      }
       for (const int64_t dim : feature.shape) column.values *= static_cast<size_t>(dim);
       column.row_bytes = column.values * column.value_bytes;
       if (feature.has_default) {
@@ -153,6 +165,7 @@ class ExampleDecoder : public Decoder {
   }
 
   Status Decode(std::span<const Record> records, std::span<uint8_t* const> columns) override {
+    ragged_values_.Reset();
     for (size_t row = 0; row < records.size(); ++row) RETURN_IF_ERROR(DecodeOne(records[row], row, columns));
     return {};
   }
@@ -161,7 +174,7 @@ class ExampleDecoder : public Decoder {
   Status DecodeOne(const Record& record, size_t row, std::span<uint8_t* const> outs) {
     std::fill(seen_.begin(), seen_.end(), 0);
     size_t expected = 0;  // writers keep one order of features: try the one after the last found first
-    WireReader example({record.data, record.size});
+    WireReader example(record.bytes());
     while (const auto features = example.Next()) {
       if (features->number != 1 || features->type != WireType::kBytes) continue;
       WireReader map(features->bytes);
@@ -180,7 +193,9 @@ class ExampleDecoder : public Decoder {
         if (c == columns_.size()) continue;
         expected = c + 1;
         // A feature whose oneof is not set is the same as none.
-        ASSIGN_OR_RETURN(seen_[c], Store(record, columns_[c], value, outs[c] + row * columns_[c].row_bytes));
+        uint8_t* const out = outs[c] + row * columns_[c].row_bytes;
+        ASSIGN_OR_RETURN(seen_[c], columns_[c].ragged ? StoreRagged(record, columns_[c], value, out)
+                                                      : Store(record, columns_[c], value, out));
       }
       if (map.broken()) return Broken(record);
     }
@@ -205,10 +220,22 @@ class ExampleDecoder : public Decoder {
     return columns_.size();
   }
 
+  // As many values as there are, in memory of their own.
+  Result<char> StoreRagged(const Record& record, Column& column, std::span<const uint8_t> value, uint8_t* out) {
+    column.values = value.size();  // no list of numbers has more values than bytes
+    uint8_t* const values = ragged_values_.Take(column.values * column.value_bytes);
+    column.found = 0;
+    ASSIGN_OR_RETURN(const char stored, Store(record, column, value, values));
+    const BytesRef row{values, column.found * column.value_bytes};
+    std::memcpy(out, &row, sizeof row);
+    return stored;
+  }
+
   Result<char> Store(const Record& record, const Column& column, std::span<const uint8_t> value, uint8_t* out) const {
     char stored = 0;
     WireReader feature(value);
-    if (column.unit > 0) std::memcpy(out, column.default_row.data(), column.row_bytes);  // what is left over stays
+    if (column.unit > 0 && !column.ragged)
+      std::memcpy(out, column.default_row.data(), column.row_bytes);  // what is left over stays
     Complaint complaint;
     while (const auto kind = feature.Next()) {
       if (kind->type != WireType::kBytes) continue;
@@ -227,24 +254,21 @@ class ExampleDecoder : public Decoder {
                    "; correct it in spec.features");
   }
 
-  std::string Where(const Record& record) const {
-    return paths_[record.file] + ": record at byte " + std::to_string(record.offset) + ": ";
-  }
-  Status Broken(const Record& record) const {
-    return Corrupt(Where(record) + "its " + std::to_string(record.size) +
+  static std::string Where(const Record& record) { return record.Place() + ": "; }
+  static Status Broken(const Record& record) {
+    return Corrupt(Where(record) + "its " + std::to_string(record.bytes().size()) +
                    " bytes are not a tf.train.Example; spec.source.files.paths may name files of another kind");
   }
 
-  const std::vector<std::string>& paths_;
   std::vector<Column> columns_;
   std::vector<char> seen_;
+  Arena ragged_values_;
 };
 
 }  // namespace
 
-std::unique_ptr<Decoder> MakeExampleDecoder(const std::vector<Feature>& features,
-                                            const std::vector<std::string>& paths) {
-  return std::make_unique<ExampleDecoder>(features, paths);
+std::unique_ptr<Decoder> MakeExampleDecoder(const std::vector<Feature>& features) {
+  return std::make_unique<ExampleDecoder>(features);
 }
 
 }  // namespace headrace::side

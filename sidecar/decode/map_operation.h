@@ -18,12 +18,25 @@ class MapOperator {
   virtual Status Apply(std::span<const Record> records, const uint8_t* in, uint8_t* out) = 0;
 };
 
+// One that acts value by value, and so on rows of any length.
+class ValueOperator : public MapOperator {
+ public:
+  explicit ValueOperator(size_t values) : values_(values) {}
+  Status Apply(std::span<const Record> records, const uint8_t* in, uint8_t* out) final {
+    ApplyValues(records.size() * values_, in, out);
+    return {};
+  }
+  virtual void ApplyValues(size_t count, const uint8_t* in, uint8_t* out) = 0;
+
+ private:
+  const size_t values_;  // of one record, where that is known
+};
+
 // What an operation knows of its place.
 struct MapSite {
   std::string field;  // "spec.pipeline[2].map"
   TensorSpec input;   // of one record
   TensorSpec output;
-  const std::vector<std::string>* paths = nullptr;
 
   size_t values() const;  // of one record's input
   // "path: record at byte 7: component \"x\": ", to begin a message about a value.
@@ -37,5 +50,6 @@ std::unique_ptr<MapOperator> MakeMapOperator(const OneHotOp& one_hot, const MapS
 std::unique_ptr<MapOperator> MakeMapOperator(const ReshapeOp& reshape, const MapSite& site);
 std::unique_ptr<MapOperator> MakeMapOperator(const StringToNumberOp& to_number, const MapSite& site);
 std::unique_ptr<MapOperator> MakeMapOperator(const DecodeImageOp& decode, const MapSite& site);
+std::unique_ptr<MapOperator> MakeMapOperator(const DecodeRawOp& decode, const MapSite& site);
 
 }  // namespace headrace::side

@@ -6,26 +6,29 @@
 namespace headrace::side {
 namespace {
 
-Piece Rows(const Batch& batch, int64_t begin, int64_t end) {
-  const std::span<const Record> records(batch.records);
-  const auto first = static_cast<size_t>(begin * batch.row_records);
-  const auto count = static_cast<size_t>((end - begin) * batch.row_records);
-  return {records.subspan(first, count), end - begin, batch.row_records};
+// Moves rows of a batch to the end of a piece.
+void MoveRows(Batch& batch, int64_t begin, int64_t rows, Piece* piece) {
+  const auto from = batch.records.begin() + begin * batch.row_records;
+  piece->records.insert(piece->records.end(), std::make_move_iterator(from),
+                        std::make_move_iterator(from + rows * batch.row_records));
+  piece->rows += rows;
+  piece->row_records = batch.row_records;
+}
+
+void Clear(Piece* piece) {
+  piece->records.clear();
+  piece->rows = 0;
+  piece->row_records = 1;
 }
 
 class WholeCut : public Cut {
  public:
   explicit WholeCut(std::unique_ptr<Stream<Batch>> batches) : batches_(std::move(batches)) {}
-  Result<bool> Next(Piece* piece) override {
-    ASSIGN_OR_RETURN(const bool more, ReadOne(*batches_, batch_));
-    if (more) *piece = Rows(batch_, 0, batch_.rows);
-    return more;
-  }
+  Result<bool> Next(Piece* piece) override { return ReadOne(*batches_, *piece); }
   Result<uint64_t> PassOver(uint64_t n) override { return batches_->PassOver(n); }
 
  private:
   std::unique_ptr<Stream<Batch>> batches_;
-  Batch batch_;
 };
 
 class PerBatchCut : public Cut {
@@ -34,14 +37,12 @@ class PerBatchCut : public Cut {
       : batches_(std::move(batches)), pieces_(pieces), next_(pieces) {}
 
   Result<bool> Next(Piece* piece) override {
-    if (next_ == pieces_) {
-      ASSIGN_OR_RETURN(const bool more, ReadOne(*batches_, batch_));
-      if (!more) return false;
-      next_ = 0;
-    }
+    ASSIGN_OR_RETURN(const bool more, HavePieces());
+    if (!more) return false;
     const int64_t rows = (batch_.rows + pieces_ - 1) / pieces_;
     const int64_t begin = std::min(next_ * rows, batch_.rows);
-    *piece = Rows(batch_, begin, std::min(begin + rows, batch_.rows));
+    Clear(piece);
+    MoveRows(batch_, begin, std::min(rows, batch_.rows - begin), piece);
     ++next_;
     return true;
   }
@@ -53,11 +54,22 @@ class PerBatchCut : public Cut {
     ASSIGN_OR_RETURN(const uint64_t whole, batches_->PassOver((n - of_this) / pieces));
     const uint64_t passed = of_this + whole * pieces;
     if (whole < (n - of_this) / pieces) return passed;
-    ASSIGN_OR_RETURN(const uint64_t rest, Cut::PassOver(n - passed));
-    return passed + rest;
+    if (passed == n) return n;
+    ASSIGN_OR_RETURN(const bool more, HavePieces());
+    if (!more) return passed;
+    next_ += static_cast<int64_t>(n - passed);
+    return n;
   }
 
  private:
+  // Makes next_ < pieces_. false: there are no more batches.
+  Result<bool> HavePieces() {
+    if (next_ < pieces_) return true;
+    ASSIGN_OR_RETURN(const bool more, ReadOne(*batches_, batch_));
+    if (more) next_ = 0;
+    return more;
+  }
+
   std::unique_ptr<Stream<Batch>> batches_;
   const int64_t pieces_;
   int64_t next_;
@@ -82,9 +94,8 @@ class ContinuousCut : public Cut {
     }
     const int64_t wanted = smaller_ + (next_ < larger_count_ ? 1 : 0);
     next_ = (next_ + 1) % pieces_;
-    gathered_.records.clear();
-    gathered_.rows = 0;
-    while (gathered_.rows < wanted) {
+    Clear(piece);
+    while (piece->rows < wanted) {
       if (position_ == batch_.rows) {
         ASSIGN_OR_RETURN(const bool more, NextBatch());
         if (!more) {
@@ -92,12 +103,10 @@ class ContinuousCut : public Cut {
           break;
         }
       }
-      RETURN_IF_ERROR(Gather(std::min(wanted - gathered_.rows, batch_.rows - position_)));
+      RETURN_IF_ERROR(Gather(std::min(wanted - piece->rows, batch_.rows - position_), piece));
     }
     // A piece of no rows is produced whatever the stream has; any other needs at least one.
-    if (wanted > 0 && gathered_.rows == 0) return false;
-    *piece = Rows(gathered_, 0, gathered_.rows);
-    return true;
+    return wanted == 0 || piece->rows > 0;
   }
 
  private:
@@ -108,17 +117,13 @@ class ContinuousCut : public Cut {
     return more;
   }
 
-  Status Gather(int64_t rows) {
-    if (gathered_.rows > 0 && gathered_.row_records != batch_.row_records) {
+  Status Gather(int64_t rows, Piece* piece) {
+    if (piece->rows > 0 && piece->row_records != batch_.row_records) {
       return InvalidArgument("spec.distribution.rebatch: Continuous cannot join batches whose inner batches hold " +
-                             std::to_string(gathered_.row_records) + " and " + std::to_string(batch_.row_records) +
+                             std::to_string(piece->row_records) + " and " + std::to_string(batch_.row_records) +
                              " records; give the first batch dropRemainder: true, or use PerBatch");
     }
-    gathered_.row_records = batch_.row_records;
-    const auto begin = batch_.records.begin() + position_ * batch_.row_records;
-    gathered_.records.insert(gathered_.records.end(), std::make_move_iterator(begin),
-                             std::make_move_iterator(begin + rows * batch_.row_records));
-    gathered_.rows += rows;
+    MoveRows(batch_, position_, rows, piece);
     position_ += rows;
     return {};
   }
@@ -130,7 +135,6 @@ class ContinuousCut : public Cut {
   int64_t next_;
   Batch batch_;
   int64_t position_ = 0;  // first row of batch_ not yet taken
-  Batch gathered_;
   bool started_ = false;
   bool ended_ = false;
 };

@@ -3,23 +3,18 @@
 #pragma once
 
 #include <memory>
-#include <span>
 
 #include "sidecar/core/dataset.h"
 
 namespace headrace::side {
 
-// Rows of one piece. Valid until the next call of Next.
-struct Piece {
-  std::span<const Record> records;
-  int64_t rows = 0;
-  int64_t row_records = 1;
-};
+// Rows of one batch, for one replica at one step.
+using Piece = Batch;
 
 class Cut {
  public:
   virtual ~Cut() = default;
-  // false: there are no more pieces.
+  // Fills the piece, keeping the memory it has. false: there are no more.
   virtual Result<bool> Next(Piece* piece) = 0;
   // Passes over the next n pieces, as if Next had gone to them, and returns how many there were.
   virtual Result<uint64_t> PassOver(uint64_t n);

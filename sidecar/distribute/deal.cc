@@ -42,24 +42,32 @@ Deal::Deal(const Plan& plan, const Topology& topology, std::unique_ptr<Stream<Ba
       keep_first_(plan.effective_policy == AutoShardPolicy::kData ? topology.worker_index : 0) {}
 
 Result<bool> Deal::NextKept(Piece* piece) {
-  while (true) {
-    ASSIGN_OR_RETURN(const bool more, cut_->Next(piece));
-    if (!more) return false;
-    if (pieces_++ % keep_every_ == keep_first_) return true;
+  // Pieces of other workers are passed over: what is not delivered here need not be read.
+  const int64_t others = (keep_first_ - pieces_ % keep_every_ + keep_every_) % keep_every_;
+  if (others > 0) {
+    ASSIGN_OR_RETURN(const uint64_t passed, cut_->PassOver(static_cast<uint64_t>(others)));
+    pieces_ += static_cast<int64_t>(passed);
+    if (passed < static_cast<uint64_t>(others)) return false;
   }
+  ASSIGN_OR_RETURN(const bool more, cut_->Next(piece));
+  pieces_ += more ? 1 : 0;
+  return more;
 }
 
-Result<bool> Deal::Next(Delivery* delivery) {
-  delivery->step = delivered_ / replicas_;
-  delivery->replica = delivered_ % replicas_;
-  delivery->piece = {};
+Result<bool> Deal::Next(Dealt* dealt) {
+  dealt->step = delivered_ / replicas_;
+  dealt->replica = delivered_ % replicas_;
   if (!ended_) {
-    ASSIGN_OR_RETURN(const bool more, NextKept(&delivery->piece));
+    ASSIGN_OR_RETURN(const bool more, NextKept(&dealt->piece));
     ended_ = !more;
   }
   // A last, incomplete step is filled up with batches of size 0.
-  if (ended_ && delivery->replica == 0) return false;
-  delivery->spare = ended_;
+  if (ended_ && dealt->replica == 0) return false;
+  dealt->spare = ended_;
+  if (ended_) {
+    dealt->piece.records.clear();
+    dealt->piece.rows = 0;
+  }
   ++delivered_;
   return true;
 }

@@ -9,7 +9,7 @@
 
 namespace headrace::side {
 
-struct Delivery {
+struct Dealt {
   int64_t step = 0;
   int64_t replica = 0;
   Piece piece;         // without rows where the replica has no data at this step
@@ -26,8 +26,8 @@ class Deal {
  public:
   Deal(const Plan& plan, const Topology& topology, std::unique_ptr<Stream<Batch>> batches);
 
-  // Valid until the next call. false: the epoch is over.
-  Result<bool> Next(Delivery* delivery);
+  // false: the epoch is over.
+  Result<bool> Next(Dealt* dealt);
   // Passes over whole steps, from the first, as if Next had gone to them. Where the epoch has fewer, it is over.
   // REQUIRES: Next was not called yet.
   Status PassOverSteps(int64_t steps);

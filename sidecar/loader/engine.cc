@@ -2,39 +2,32 @@
 
 #include <algorithm>
 
+#include "common/ring/futex.h"
+
 namespace headrace::side {
 
 namespace {
 
 constexpr size_t kEndsKept = 1024;  // nobody goes back further in one run
+constexpr uint64_t kAdaptEveryNs = 100'000'000;
+// A trainer that has waited once will again: threads are given back after this long without.
+constexpr uint64_t kKeepThreadsNs = 10'000'000'000;
 
 int64_t PrefetchSteps(const Feed& feed) {
   return feed.plan().spec.delivery.prefetch_steps.value_or(feed.default_prefetch_steps());
 }
 
-// Deliveries to replicas for which there is no data.
-class EmptyEpoch : public FeedEpoch {
- public:
-  explicit EmptyEpoch(const std::vector<TensorSpec>& element_spec) : element_spec_(element_spec) {}
-  Result<bool> Next(Delivery*) override { return false; }
-  Status Write(uint8_t* slot, uint64_t, std::vector<ring::ComponentExtent>* extents) override {
-    WriteEmpty(element_spec_, slot, extents);
-    return {};
-  }
-
- private:
-  const std::vector<TensorSpec>& element_spec_;
-};
-
 }  // namespace
 
-Engine::Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings, Agreement* agreement)
+Engine::Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings, WorkPool* pool, Signal* signal,
+               Agreement* agreement)
     : feed_(*feed),
       rings_(*rings),
+      pool_(*pool),
+      signal_(*signal),
       counters_(rings->size()),
       agreement_(agreement),
-      on_demand_(PrefetchSteps(*feed) == 0),
-      written_(rings->size()) {}
+      on_demand_(PrefetchSteps(*feed) == 0) {}
 
 Result<std::vector<std::unique_ptr<ring::RingWriter>>> Engine::OpenRings(const std::string& run_dir, const Feed& feed) {
   const Topology& topology = feed.topology();
@@ -112,33 +105,174 @@ bool Engine::AwaitDemand(const std::atomic<bool>& stop) {
 
 Status Engine::RunEpoch(const std::atomic<bool>& stop) {
   ASSIGN_OR_RETURN(const std::unique_ptr<FeedEpoch> epoch, feed_.Start(position_));
-  for (Written& written : written_) written.waits = false;
-  bool partial = false;
-  Delivery delivery;
+  asked_.reset();
+  asked_step_ = static_cast<int64_t>(position_.step);
+  published_of_step_ = 0;
+  partial_step_ = -1;
+  feed_ended_ = false;
+  feed_error_ = {};
+  const Status status = DeliverAll(*epoch, stop);
+  pool_.Drain();
+  for (std::unique_ptr<Work>& work : works_) spare_works_.push_back(std::move(work));
+  works_.clear();
+  for (const auto& ring : rings_) ring->Unreserve();
+  return status;
+}
+
+Status Engine::DeliverAll(FeedEpoch& epoch, const std::atomic<bool>& stop) {
   while (!stop.load(std::memory_order_relaxed)) {
-    ASSIGN_OR_RETURN(const bool more, epoch->Next(&delivery));
-    if (!more) {
+    const uint64_t seen = signal_.Now();
+    RETURN_IF_ERROR(PublishDone(epoch));
+    AdaptThreads();
+    if (published_of_step_ == 0) {
+      // A client moves all replicas, between steps.
+      const ring::Position here = position_;
+      const bool idle = works_.empty() && !asked_ && !feed_ended_;
+      if (MoveToWanted() || (on_demand_ && idle && !AwaitDemand(stop))) {
+        return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
+      }
+    }
+    if (works_.empty() && feed_ended_) {
+      RETURN_IF_ERROR(feed_error_);
       ASSIGN_OR_RETURN(const bool ended, EndTogether(stop));
       if (!ended) return {};
       RETURN_IF_ERROR(PublishEnd(position_, stop));
       position_ = {position_.epoch + 1, 0, position_.seed};
       return {};
     }
-    partial = partial || delivery.spare;
-    RETURN_IF_ERROR(Deliver(*epoch, delivery, stop));
-    if (delivery.replica + 1 < static_cast<int64_t>(rings_.size())) continue;
-    PublishWritten(partial && feed_.holds_steps() ? uint32_t{ring::kPartialStep} : 0);
-    position_.step = static_cast<uint64_t>(delivery.step) + 1;
-    if (agreement_ != nullptr) {
-      agreement_->Announce(position_.epoch, delivery.step + 1, false);
-      RETURN_IF_ERROR(agreement_->failure());
+    ASSIGN_OR_RETURN(const bool more, AskFeed(epoch));
+    if (asked_ ? Begin(epoch) : more) continue;
+    if (pool_.RunOne()) continue;
+    if (asked_ && AllHeld()) {
+      // The ring is full and nothing is in work: sleep until its client gives a slot back, wants to be elsewhere, or
+      // we are to stop; Begin finds out which.
+      rings_[static_cast<size_t>(asked_->replica)]->AwaitRoom(stop, position_.epoch);
+      continue;
     }
-    // A client moves all replicas, between steps.
-    const ring::Position here = position_;
-    if (MoveToWanted() || (on_demand_ && !AwaitDemand(stop)))
-      return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
+    AwaitWork(seen);
   }
   return {};
+}
+
+Result<bool> Engine::AskFeed(FeedEpoch& epoch) {
+  if (asked_ || feed_ended_) return false;
+  // What is computed on demand is asked for step by step.
+  if (on_demand_ && !works_.empty() && works_.back()->delivery.step < asked_step_) return false;
+  Delivery delivery;
+  const Result<FeedEpoch::Next> next = epoch.Advance(&delivery);
+  if (!next.ok()) {
+    feed_ended_ = true;
+    feed_error_ = next.status();
+    return true;
+  }
+  switch (*next) {
+    case FeedEpoch::Next::kNotYet: return false;
+    case FeedEpoch::Next::kEnd: feed_ended_ = true; return true;
+    case FeedEpoch::Next::kDelivery: break;
+  }
+  if (delivery.spare) partial_step_ = delivery.step;
+  if (delivery.replica + 1 == static_cast<int64_t>(rings_.size())) asked_step_ = delivery.step + 1;
+  asked_ = delivery;
+  return true;
+}
+
+bool Engine::Begin(FeedEpoch& epoch) {
+  ring::RingWriter& ring = *rings_[static_cast<size_t>(asked_->replica)];
+  // Published before: by an earlier loader of this run, or before another replica's seek.
+  const bool has_it =
+      std::pair(position_.epoch, static_cast<uint64_t>(asked_->step)) < std::pair(ring.next_epoch(), ring.next_step());
+  Result<uint8_t*> slot = static_cast<uint8_t*>(nullptr);
+  if (!has_it) {
+    slot = ring.TryReserve(position_.epoch);
+    if (slot.ok() && *slot == nullptr) return false;
+  }
+  if (spare_works_.empty()) spare_works_.push_back(std::make_unique<Work>());
+  Work& work = *works_.emplace_back(std::move(spare_works_.back()));
+  spare_works_.pop_back();
+  work.engine = this;
+  work.epoch = &epoch;
+  work.delivery = *asked_;
+  work.error = {};
+  work.wanted = !has_it && slot.ok();
+  asked_.reset();
+  size_t parts = 0;
+  if (work.wanted) {
+    work.place.slot = *slot;
+    work.place.slot_bytes = ring.slot_bytes();
+    const Result<size_t> begun = epoch.Begin(work.delivery, &work.place);
+    if (begun.ok()) {
+      parts = *begun;
+    } else {
+      work.error = begun.status();
+    }
+  } else if (!slot.ok() && slot.status().code() != Code::kCancelled) {
+    work.error = slot.status();
+  }
+  work.parts_left.store(parts, std::memory_order_relaxed);
+  for (size_t part = 0; part < parts; ++part) pool_.Add({RunPart, &work, part});
+  return true;
+}
+
+void Engine::RunPart(void* context, size_t part, size_t thread) {
+  Work& work = *static_cast<Work*>(context);
+  const Status written = [&] {
+    const StageWork decoding(&work.engine->decode_clock_);
+    return work.epoch->WritePart(work.delivery, part, thread, &work.place);
+  }();
+  if (!written.ok()) {
+    const std::lock_guard lock(work.mutex);
+    if (work.error.ok()) work.error = written;
+  }
+  // The engine may use the work for another delivery as soon as its last part is done.
+  Signal& signal = work.engine->signal_;
+  if (work.parts_left.fetch_sub(1, std::memory_order_acq_rel) == 1) signal.Raise();
+}
+
+bool Engine::Held(const Work& work) const {
+  return feed_.holds_steps() && !feed_ended_ && work.delivery.step >= asked_step_;
+}
+
+bool Engine::AllHeld() const {
+  return std::all_of(works_.begin(), works_.end(), [this](const auto& work) {
+    return work->parts_left.load(std::memory_order_acquire) == 0 && Held(*work);
+  });
+}
+
+Status Engine::PublishDone(FeedEpoch& epoch) {
+  while (!works_.empty() && works_.front()->parts_left.load(std::memory_order_acquire) == 0 && !Held(*works_.front())) {
+    Work& work = *works_.front();
+    RETURN_IF_ERROR(work.error);
+    RETURN_IF_ERROR(epoch.End(&work.delivery, &work.place));
+    if (work.wanted) Publish(work);
+    const int64_t step = work.delivery.step;
+    spare_works_.push_back(std::move(works_.front()));
+    works_.pop_front();
+    if (++published_of_step_ < rings_.size()) continue;
+    published_of_step_ = 0;
+    position_.step = static_cast<uint64_t>(step) + 1;
+    if (agreement_ != nullptr) {
+      agreement_->Announce(position_.epoch, step + 1, false);
+      RETURN_IF_ERROR(agreement_->failure());
+    }
+  }
+  return {};
+}
+
+void Engine::Publish(const Work& work) {
+  const auto replica = static_cast<size_t>(work.delivery.replica);
+  ring::SlotDescriptor descriptor{};
+  descriptor.epoch = position_.epoch;
+  descriptor.step = static_cast<uint64_t>(work.delivery.step);
+  descriptor.rows = static_cast<uint64_t>(work.delivery.rows);
+  descriptor.flags = feed_.holds_steps() && work.delivery.step == partial_step_ ? uint32_t{ring::kPartialStep} : 0;
+  descriptor.seed = position_.seed;
+  rings_[replica]->Publish(descriptor, work.place.extents);
+  uint64_t bytes = 0;
+  for (const ring::ComponentExtent& extent : work.place.extents) bytes += extent.bytes;
+  ReplicaCounters& counters = counters_[replica];
+  counters.batches.fetch_add(1, std::memory_order_relaxed);
+  counters.records.fetch_add(static_cast<uint64_t>(work.delivery.records), std::memory_order_relaxed);
+  counters.bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 Result<bool> Engine::EndTogether(const std::atomic<bool>& stop) {
@@ -146,7 +280,6 @@ Result<bool> Engine::EndTogether(const std::atomic<bool>& stop) {
   const uint64_t epoch = position_.epoch;
   agreement_->Announce(epoch, static_cast<int64_t>(position_.step), true);
   const auto known_end = ends_.find(epoch);
-  EmptyEpoch empty(feed_.element_spec());
   while (true) {
     const ring::Position here = position_;
     bool moved = false;
@@ -164,11 +297,7 @@ Result<bool> Engine::EndTogether(const std::atomic<bool>& stop) {
       return false;
     }
     if (!*more) break;
-    for (size_t replica = 0; replica < rings_.size(); ++replica) {
-      const Delivery delivery{static_cast<int64_t>(here.step), static_cast<int64_t>(replica), 0, 0, true};
-      RETURN_IF_ERROR(Deliver(empty, delivery, stop));
-    }
-    PublishWritten(0);
+    RETURN_IF_ERROR(PublishEmptyStep(stop));
     ++position_.step;
   }
   ends_[epoch] = position_.step;
@@ -176,47 +305,21 @@ Result<bool> Engine::EndTogether(const std::atomic<bool>& stop) {
   return true;
 }
 
-Status Engine::Deliver(FeedEpoch& epoch, const Delivery& delivery, const std::atomic<bool>& stop) {
-  const auto replica = static_cast<size_t>(delivery.replica);
-  ring::RingWriter& ring = *rings_[replica];
-  // Published before: by an earlier loader of this run, or before another replica's seek.
-  if (std::pair(position_.epoch, static_cast<uint64_t>(delivery.step)) <
-      std::pair(ring.next_epoch(), ring.next_step())) {
-    return {};
+Status Engine::PublishEmptyStep(const std::atomic<bool>& stop) {
+  Work work;
+  work.delivery.step = static_cast<int64_t>(position_.step);
+  for (const auto& ring : rings_) {
+    work.delivery.replica = &ring - rings_.data();
+    if (std::pair(position_.epoch, position_.step) < std::pair(ring->next_epoch(), ring->next_step())) continue;
+    const Result<uint8_t*> slot = ring->Reserve(stop, position_.epoch);
+    if (!slot.ok()) {
+      if (slot.status().code() == Code::kCancelled) continue;
+      return slot.status();
+    }
+    WriteEmpty(feed_.element_spec(), *slot, &work.place.extents);
+    Publish(work);
   }
-  const Result<uint8_t*> slot = ring.Reserve(stop, position_.epoch);
-  if (!slot.ok()) {
-    // Stopping, or this replica's client has moved on: it does not want the batch.
-    return slot.status().code() == Code::kCancelled ? Status() : slot.status();
-  }
-  Written& written = written_[replica];
-  RETURN_IF_ERROR(epoch.Write(*slot, ring.slot_bytes(), &written.extents));
-  written.delivery = delivery;
-  written.waits = true;
-  // The others wait for nothing; a step that may turn out not to be whole is published once that is known.
-  if (!feed_.holds_steps()) PublishWritten(0);
   return {};
-}
-
-void Engine::PublishWritten(uint32_t flags) {
-  for (size_t replica = 0; replica < rings_.size(); ++replica) {
-    Written& written = written_[replica];
-    if (!written.waits) continue;
-    written.waits = false;
-    ring::SlotDescriptor descriptor{};
-    descriptor.epoch = position_.epoch;
-    descriptor.step = static_cast<uint64_t>(written.delivery.step);
-    descriptor.rows = static_cast<uint64_t>(written.delivery.rows);
-    descriptor.flags = flags;
-    descriptor.seed = position_.seed;
-    rings_[replica]->Publish(descriptor, written.extents);
-    uint64_t bytes = 0;
-    for (const ring::ComponentExtent& extent : written.extents) bytes += extent.bytes;
-    ReplicaCounters& counters = counters_[replica];
-    counters.batches.fetch_add(1, std::memory_order_relaxed);
-    counters.records.fetch_add(static_cast<uint64_t>(written.delivery.records), std::memory_order_relaxed);
-    counters.bytes.fetch_add(bytes, std::memory_order_relaxed);
-  }
 }
 
 Status Engine::PublishEnd(const ring::Position& end, const std::atomic<bool>& stop) {
@@ -235,6 +338,39 @@ Status Engine::PublishEnd(const ring::Position& end, const std::atomic<bool>& st
     ring->Publish(descriptor, {});
   }
   return {};
+}
+
+void Engine::AwaitWork(uint64_t seen) {
+  // Not while other threads decode, or a ring has no room.
+  const bool starved = !asked_ && !feed_ended_ && AllHeld();
+  const uint64_t start = ring::MonotonicNs();
+  signal_.AwaitAfter(seen);
+  if (starved) decode_clock_.AddBlockedOnInput(ring::MonotonicNs() - start);
+}
+
+StageTimes Engine::decode_times() const {
+  StageTimes times = decode_clock_.times();
+  for (const auto& ring : rings_) {
+    times.blocked_on_output_ns += ring->header().loader_wait_ns.load(std::memory_order_relaxed);
+  }
+  return times;
+}
+
+void Engine::AdaptThreads() {
+  const uint64_t now = ring::MonotonicNs();
+  if (now - adapted_ns_ < kAdaptEveryNs) return;
+  const uint64_t elapsed = now - adapted_ns_;
+  adapted_ns_ = now;
+  uint64_t waited = 0;
+  for (const auto& ring : rings_) waited += ring->header().trainer_wait_ns.load(std::memory_order_relaxed);
+  const bool waiting = (waited - trainers_waited_ns_) * 100 > elapsed;
+  trainers_waited_ns_ = waited;
+  if (waiting) {
+    keep_threads_until_ns_ = now + kKeepThreadsNs;
+    if (pool_.active() < pool_.threads()) pool_.SetActive(pool_.threads());
+  } else if (now > keep_threads_until_ns_ && pool_.active() > 1) {
+    pool_.SetActive(pool_.active() - 1);
+  }
 }
 
 }  // namespace headrace::side

@@ -1,16 +1,21 @@
-// The loader's one working thread: epoch after epoch, from what the feed delivers to published slots.
+// The loader at work: epoch after epoch, from what the feed delivers to published slots.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "common/base/status.h"
 #include "common/ring/writer.h"
 #include "sidecar/collective/agreement.h"
 #include "sidecar/loader/feed.h"
+#include "sidecar/loader/signal.h"
+#include "sidecar/loader/work_pool.h"
 
 namespace headrace::side {
 
@@ -23,9 +28,11 @@ struct ReplicaCounters {
 
 class Engine {
  public:
-  // One ring for each replica of this worker, in order. `agreement` with the other workers' loaders may be null: then
-  // each worker's epochs end when its own data does. All must outlive the engine.
-  Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings, Agreement* agreement);
+  // One ring for each replica of this worker, in order. `pool` decodes, beside the thread that calls Run; `signal` is
+  // the one that the feed raises. `agreement` with the other workers' loaders may be null: then each worker's epochs
+  // end when its own data does. All must outlive the engine.
+  Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings, WorkPool* pool, Signal* signal,
+         Agreement* agreement);
 
   // Opens the rings of a worker in `run_dir`, or takes over what an earlier loader of the same run left.
   static Result<std::vector<std::unique_ptr<ring::RingWriter>>> OpenRings(const std::string& run_dir, const Feed& feed);
@@ -34,42 +41,83 @@ class Engine {
   Status Run(const std::atomic<bool>& stop);
 
   const ReplicaCounters& counters(size_t replica) const { return counters_[replica]; }
+  // Of the decoding: busy on all threads; blocked while nothing is in work since the feed has no delivery, or a ring
+  // has no room. By any thread.
+  StageTimes decode_times() const;
+  size_t decode_threads() const { return pool_.active(); }  // that take work now
   uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
 
  private:
   using Delivery = FeedEpoch::Delivery;
 
+  // A delivery on its way from the feed to its ring.
+  struct Work {
+    Engine* engine = nullptr;
+    FeedEpoch* epoch = nullptr;
+    Delivery delivery;
+    FeedEpoch::Place place;
+    bool wanted = true;  // false: its replica has it already, or has moved on
+    std::atomic<size_t> parts_left{0};
+    std::mutex mutex;
+    Status error;  // the first of its parts
+  };
+
   Status RunEpochs(const std::atomic<bool>& stop);
   // From position_ to the end of its epoch, or until a client wants to be elsewhere.
   Status RunEpoch(const std::atomic<bool>& stop);
-  Status Deliver(FeedEpoch& epoch, const Delivery& delivery, const std::atomic<bool>& stop);
+  Status DeliverAll(FeedEpoch& epoch, const std::atomic<bool>& stop);
+  // Asks the feed for the next delivery, if it may be asked now. false: there is nothing new.
+  Result<bool> AskFeed(FeedEpoch& epoch);
+  // Finds a slot for asked_ and begins to write it. false: its ring is full.
+  bool Begin(FeedEpoch& epoch);
+  static void RunPart(void* work, size_t part, size_t thread);
+  // Publishes what is written, in order.
+  Status PublishDone(FeedEpoch& epoch);
+  void Publish(const Work& work);
+  // Whether it must wait for the rest of its step to come from the feed: a step that may turn out not to be whole is
+  // published once that is known.
+  bool Held(const Work& work) const;
+  // Whether all that is in work is written, and waits for that.
+  bool AllHeld() const;
   // After this worker's own data: steps without rows for as long as any other worker has some. false: a client wants to
   // be elsewhere, or stop.
   Result<bool> EndTogether(const std::atomic<bool>& stop);
+  Status PublishEmptyStep(const std::atomic<bool>& stop);
   // Waits until a trainer asks for the next step. false: stop, or position_ has moved.
   bool AwaitDemand(const std::atomic<bool>& stop);
-  // Publishes what was written and waits.
-  void PublishWritten(uint32_t flags);
   Status PublishEnd(const ring::Position& end, const std::atomic<bool>& stop);
   // Whether a client wants to be where the engine would not get by going on; then position_ is there.
   bool MoveToWanted();
+  // Sleeps until there may be something to do: the signal has been raised since `seen`.
+  void AwaitWork(uint64_t seen);
+  // Takes more threads while a trainer waits, and gives them back by and by when none does.
+  void AdaptThreads();
 
   Feed& feed_;
   std::vector<std::unique_ptr<ring::RingWriter>>& rings_;
+  WorkPool& pool_;
+  Signal& signal_;
   std::vector<ReplicaCounters> counters_;
   Agreement* const agreement_;
   std::map<uint64_t, uint64_t> ends_;  // epochs that ended together, and their steps: for a client that goes back
   const bool on_demand_;               // nothing is prefetched: a step is asked of the feed when a trainer asks for it
   std::atomic<uint64_t> epoch_{0};
+  StageClock decode_clock_;  // but for the wait for rings, which they count
   ring::Position position_;  // of the next step
 
-  // A batch written to a reserved slot and not yet published, for each replica.
-  struct Written {
-    bool waits = false;
-    Delivery delivery;
-    std::vector<ring::ComponentExtent> extents;
-  };
-  std::vector<Written> written_;
+  // Of the epoch that runs.
+  std::deque<std::unique_ptr<Work>> works_;  // in their order
+  std::vector<std::unique_ptr<Work>> spare_works_;
+  std::optional<Delivery> asked_;  // has no slot yet
+  int64_t asked_step_ = 0;         // the first of which not all deliveries have come from the feed
+  size_t published_of_step_ = 0;   // deliveries of position_.step
+  int64_t partial_step_ = -1;      // the one that is not whole, if any
+  bool feed_ended_ = false;
+  Status feed_error_;  // after what is in work
+
+  uint64_t adapted_ns_ = 0;
+  uint64_t trainers_waited_ns_ = 0;
+  uint64_t keep_threads_until_ns_ = 0;
 };
 
 }  // namespace headrace::side

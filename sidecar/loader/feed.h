@@ -7,10 +7,14 @@
 
 #include "common/ring/writer.h"
 #include "common/spec/plan.h"
+#include "sidecar/loader/stage_times.h"
 
 namespace headrace::side {
 
 // One epoch of a feed: deliveries in order, steps ascending from 0, replicas ascending within a step, every step whole.
+//
+// A delivery is written to its slot in parts: Begin, then each part once, by any threads at a time, then End. Several
+// deliveries may be in work at a time; they End in their order. All but WritePart are one thread's.
 class FeedEpoch {
  public:
   struct Delivery {
@@ -18,24 +22,42 @@ class FeedEpoch {
     int64_t replica = 0;  // of this worker
     int64_t rows = 0;     // 0 where the replica has no data at this step
     int64_t records = 0;
-    bool spare = false;  // there was nothing left for this replica: it fills up the last step
+    bool spare = false;   // there was nothing left for this replica: it fills up the last step
+    uint64_t number = 0;  // of the epoch's deliveries: how the feed knows it again
+  };
+  // Where a delivery goes: its slot, and one entry a component that says where its tensor lies there.
+  struct Place {
+    uint8_t* slot = nullptr;
+    uint64_t slot_bytes = 0;
+    std::vector<ring::ComponentExtent> extents;
+  };
+  enum class Next {
+    kDelivery,
+    kEnd,     // the epoch is over
+    kNotYet,  // it is still being read: the loader's signal is raised when that has changed
   };
 
   virtual ~FeedEpoch() = default;
-  // Goes to the next delivery. false: the epoch is over.
-  virtual Result<bool> Next(Delivery* delivery) = 0;
-  // Writes the tensors of the delivery that Next went to; a replica without data gets zero rows. At most once a
-  // delivery. `extents` gets one entry a component. Errors name where the data is wrong, or that it outgrew the slot.
-  virtual Status Write(uint8_t* slot, uint64_t slot_bytes, std::vector<ring::ComponentExtent>* extents) = 0;
+  // Goes to the next delivery.
+  virtual Result<Next> Advance(Delivery* delivery) = 0;
+  // Lays the delivery out, and returns how many parts are to be written; a replica without data gets zero rows. Errors
+  // say that the data outgrew the slot.
+  virtual Result<size_t> Begin(const Delivery& delivery, Place* place) = 0;
+  // `thread` is below Feed's thread count; no two calls at a time have the same. Errors name where the data is wrong.
+  // A delivery of one part may find out only then where its components lie.
+  virtual Status WritePart(const Delivery& delivery, size_t part, size_t thread, Place* place) = 0;
+  // After the last part: what the delivery turned out to be.
+  virtual Status End(Delivery* delivery, Place* place) = 0;
 };
 
-// Used by one thread, but for bytes_read().
+// Used by one thread, but for bytes_read() and read_times().
 class Feed {
  public:
   virtual ~Feed() = default;
   // Called once, before Start, with the rings that the epochs' Write will write to.
   virtual Status LendRings(const std::vector<std::unique_ptr<ring::RingWriter>>&) { return {}; }
   // Starts an epoch at a step of it; `start.seed` must be set. At most one epoch at a time; the feed must outlive it.
+  // Destroying an epoch ends what it does in the background. REQUIRES: no WritePart runs then.
   virtual Result<std::unique_ptr<FeedEpoch>> Start(const ring::Position& start) = 0;
 
   virtual const Plan& plan() const = 0;
@@ -49,6 +71,10 @@ class Feed {
   virtual int64_t cardinality() const = 0;
   virtual uint64_t run_seed() const = 0;    // of shuffles without a seed, unless a position brings another
   virtual uint64_t bytes_read() const = 0;  // from storage, so far; by any thread
+  virtual uint64_t skipped_records() const { return 0; }  // that spec.onError has left out so far; by any thread
+  // Of what makes deliveries: reads, shuffles, batches and cuts. Blocked on storage or a function, and on those who
+  // decode. By any thread.
+  virtual StageTimes read_times() const = 0;
   // Batches that lie ready before the trainer asks, by default.
   virtual int64_t default_prefetch_steps() const = 0;
 };

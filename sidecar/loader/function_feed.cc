@@ -49,7 +49,7 @@ class FunctionFeed::Epoch : public FeedEpoch {
  public:
   Epoch(FunctionFeed& feed, uint64_t step) : feed_(feed), step_(static_cast<int64_t>(step)) {}
 
-  Result<bool> Next(Delivery* delivery) override {
+  Result<Next> Advance(Delivery* delivery) override {
     const int64_t replicas = feed_.topology_.replicas_per_worker;
     if (!element_ && !ended_ && feed_.first_) {
       element_ = *std::exchange(feed_.first_, std::nullopt);
@@ -59,39 +59,43 @@ class FunctionFeed::Epoch : public FeedEpoch {
       ended_ = !element_;
     }
     // A last, incomplete step is filled up with batches of size 0.
-    if (ended_ && replica_ == 0) return false;
+    if (ended_ && replica_ == 0) return Next::kEnd;
     const int64_t rows = !element_ ? 0 : element_->tensors[0].shape.empty() ? 1 : element_->tensors[0].shape[0];
-    *delivery = {step_, replica_, rows, rows, ended_};
-    written_replica_ = replica_;
+    *delivery = {step_, replica_, rows, rows, ended_, 0};
     replica_ = (replica_ + 1) % replicas;
     if (replica_ == 0) ++step_;
-    return true;
+    return Next::kDelivery;
   }
 
-  Status Write(uint8_t* slot, uint64_t slot_bytes, std::vector<ring::ComponentExtent>* extents) override {
+  // The function writes all of it: there are no parts.
+  Result<size_t> Begin(const Delivery& delivery, Place* place) override {
     if (!element_) {
-      WriteEmpty(feed_.element_spec_, slot, extents);
-      return {};
+      WriteEmpty(feed_.element_spec_, place->slot, &place->extents);
+      return size_t{0};
     }
-    const uint64_t bytes = Extents(*element_, extents);
-    if (bytes > slot_bytes) {
+    const uint64_t bytes = Extents(*element_, &place->extents);
+    if (bytes > place->slot_bytes) {
       return feed_.Failed(Exhausted("an element of " + std::to_string(bytes) + " bytes does not fit a slot of " +
-                                    std::to_string(slot_bytes) + ": set spec.source.function.maxElementBytes to the " +
-                                    "largest element's"));
+                                    std::to_string(place->slot_bytes) +
+                                    ": set spec.source.function.maxElementBytes to the largest element's"));
     }
-    const ring::RingWriter& ring = *feed_.rings_[static_cast<size_t>(written_replica_)];
-    const uint64_t begin = static_cast<uint64_t>(slot - reinterpret_cast<const uint8_t*>(&ring.header()));
-    ring::WriteElement write{written_replica_, {}};
-    for (const ring::ComponentExtent& extent : *extents) write.offsets.push_back(begin + extent.offset);
+    const ring::RingWriter& ring = *feed_.rings_[static_cast<size_t>(delivery.replica)];
+    const uint64_t begin = static_cast<uint64_t>(place->slot - reinterpret_cast<const uint8_t*>(&ring.header()));
+    ring::WriteElement write{delivery.replica, {}};
+    for (const ring::ComponentExtent& extent : place->extents) write.offsets.push_back(begin + extent.offset);
+    const uint64_t asked = ring::MonotonicNs();
     const auto written = feed_.peer_->Ask<ring::ElementWritten>(std::move(write));
-    return written.ok() ? Status() : feed_.Failed(written.status());
+    feed_.read_clock_.AddBlockedOnInput(ring::MonotonicNs() - asked);
+    if (!written.ok()) return feed_.Failed(written.status());
+    return size_t{0};
   }
+  Status WritePart(const Delivery&, size_t, size_t, Place*) override { return {}; }
+  Status End(Delivery*, Place*) override { return {}; }
 
  private:
   FunctionFeed& feed_;
   int64_t step_;
-  int64_t replica_ = 0;          // of the next delivery
-  int64_t written_replica_ = 0;  // of the one that Next went to
+  int64_t replica_ = 0;  // of the next delivery
   std::optional<ring::Element> element_;
   bool ended_ = false;
 };
@@ -176,7 +180,9 @@ Result<ring::EpochStarted> FunctionFeed::Begin(uint64_t epoch) {
 }
 
 Result<std::optional<ring::Element>> FunctionFeed::Advance() {
+  const uint64_t asked = ring::MonotonicNs();
   const auto answer = peer_->AskAny(ring::NextElement{});
+  read_clock_.AddBlockedOnInput(ring::MonotonicNs() - asked);
   if (!answer.ok()) return Failed(answer.status());
   if (std::holds_alternative<ring::EndOfElements>(*answer)) return std::optional<ring::Element>();
   const auto* element = std::get_if<ring::Element>(&*answer);

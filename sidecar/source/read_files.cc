@@ -40,8 +40,8 @@ class AllFiles : public Dataset<File> {
 // Once no files are left, empty slots are passed over. One slot is file after file.
 class ReadFilesDataset : public Dataset<Record> {
  public:
-  ReadFilesDataset(DatasetPtr<File> files, const Interleave& interleave, OpenRecords open, SourceContext* context)
-      : files_(std::move(files)), interleave_(interleave), open_(open), context_(context) {}
+  ReadFilesDataset(DatasetPtr<File> files, const Interleave& interleave, const Format& format, SourceContext* context)
+      : files_(std::move(files)), interleave_(interleave), format_(format), context_(context) {}
 
   std::unique_ptr<Stream<Record>> Iterate(Pass pass) const override {
     return std::make_unique<InterleaveStream>(*this, files_->Iterate(pass));
@@ -82,7 +82,7 @@ class ReadFilesDataset : public Dataset<Record> {
           ASSIGN_OR_RETURN(const bool more, ReadOne(*files_, file));
           no_more_files_ = !more;
           if (more) {
-            ASSIGN_OR_RETURN(slot, read_.open_(*read_.context_, file.index));
+            ASSIGN_OR_RETURN(slot, read_.format_.open(*read_.context_, file.index));
           }
         }
         if (slot == nullptr) {
@@ -119,7 +119,7 @@ class ReadFilesDataset : public Dataset<Record> {
 
   DatasetPtr<File> files_;
   Interleave interleave_;
-  OpenRecords open_;
+  const Format& format_;
   SourceContext* context_;
 };
 
@@ -137,9 +137,9 @@ DatasetPtr<File> MakeFileList(const Plan& plan, const TransformContext& transfor
   return std::make_unique<ShardDataset<File>>(std::move(files), topology.num_workers, topology.worker_index, 0, "");
 }
 
-DatasetPtr<Record> ReadFiles(DatasetPtr<File> files, const Interleave& interleave, OpenRecords open,
+DatasetPtr<Record> ReadFiles(DatasetPtr<File> files, const Interleave& interleave, const Format& format,
                              SourceContext* context) {
-  return std::make_unique<ReadFilesDataset>(std::move(files), interleave, open, context);
+  return std::make_unique<ReadFilesDataset>(std::move(files), interleave, format, context);
 }
 
 Status CheckFileCount(const Plan& plan, const TransformContext& transform, const SourceContext& context) {

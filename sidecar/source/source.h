@@ -1,40 +1,64 @@
-// What every source shares, and the table of file formats.
+// What every source shares, and what a file format is.
 #pragma once
 
 #include <atomic>
 #include <memory>
 
 #include "common/spec/plan.h"
+#include "sidecar/core/bytes_block.h"
 #include "sidecar/core/dataset.h"
+#include "sidecar/core/indexed.h"
+#include "sidecar/decode/decoder.h"
 #include "sidecar/source/byte_stream.h"
 #include "sidecar/source/file_table.h"
+#include "sidecar/source/quarantine.h"
 #include "sidecar/transform/table.h"
 
 namespace headrace::side {
 
+struct Format;
+class StoredBlock;
+
 // Outlives every data set and stream of a loader.
 struct SourceContext {
+  SourceContext();
+  ~SourceContext();
+
+  const InputSpec* spec = nullptr;  // whose source these files are
+  const Format* format = nullptr;
   FileTable files;
   Compression compression = Compression::kAuto;
-  ChunkPool chunks;
+  BytesBlockPool blocks;
+  Quarantine quarantine;
   std::atomic<uint64_t> bytes_read{0};
+
+  // The index of a file, made when it is first asked for.
+  Result<StoredBlock*> Stored(const Format& format, uint32_t file);
+
+ private:
+  std::vector<std::unique_ptr<StoredBlock>> stored_;  // by file
 };
 
-// Opens one file of `context.files` as a stream of its records.
-using OpenRecords = Result<std::unique_ptr<Stream<Record>>> (*)(SourceContext& context, uint32_t file);
-
-// The reader of a format: one file in this folder and one line in table.cc.
-OpenRecords ReaderOf(FileFormat format);
+// A file format: one file in this folder and one line in table.cc.
+struct Format {
+  // Opens one file of `context.files` as a stream of its records.
+  Result<std::unique_ptr<Stream<Record>>> (*open)(SourceContext& context, uint32_t file);
+  // Decodes its records into the features.
+  std::unique_ptr<Decoder> (*decoder)(const InputSpec& spec);
+  // Finds where each record of a file is; nullptr for formats of which that is not known without reading all of it.
+  Result<std::unique_ptr<StoredBlock>> (*index)(SourceContext& context, uint32_t file) = nullptr;
+};
+const Format& FormatOf(FileFormat format);
 
 // Which files this worker reads, in order: all of them, or under policy File every num_workers-th.
 DatasetPtr<File> MakeFileList(const Plan& plan, const TransformContext& transform, const SourceContext& context);
 // The records of `files`, file after file, or interleaved: cycle_length files visited in turn for block_length records.
-DatasetPtr<Record> ReadFiles(DatasetPtr<File> files, const Interleave& interleave, OpenRecords open,
+DatasetPtr<Record> ReadFiles(DatasetPtr<File> files, const Interleave& interleave, const Format& format,
                              SourceContext* context);
 
-DatasetPtr<Record> MakeRange(const RangeSource& source);
-// Rows 0 .. n-1 by number; decode/tensors.cc knows their values.
-DatasetPtr<Record> MakeRows(int64_t count);
+std::unique_ptr<const IndexedDataset> MakeRange(const RangeSource& source);
+// Rows 0 .. n-1 by number; decode/simple.cc knows their values.
+std::unique_ptr<const IndexedDataset> MakeRows(int64_t count);
 
 // Files that every worker must have at least one of: Errors: InvalidArgument with both numbers if there are too few.
 Status CheckFileCount(const Plan& plan, const TransformContext& transform, const SourceContext& context);

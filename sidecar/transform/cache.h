@@ -5,10 +5,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "common/spec/input_spec.h"
@@ -16,39 +16,22 @@
 
 namespace headrace::side {
 
-// Copies records into memory of their own, close together: the blocks that they were read into can go.
-class RecordStore {
+// Counts what a cache takes: records, and the blocks that they were read into, which stay for as long as they do.
+class CacheSize {
  public:
-  explicit RecordStore(ChunkPool* pool) : pool_(*pool) {}
-
-  uint64_t bytes() const { return bytes_; }  // that it has taken
-  Record Keep(const Record& record) {
-    Record kept = record;
-    bytes_ += sizeof(Record) + record.size;
-    if (!record.chunk) return kept;
-    if (!chunk_ || chunk_->capacity() - used_ < record.size) {
-      chunk_ = pool_.Get(record.size);
-      used_ = 0;
-    }
-    uint8_t* const place = chunk_->data() + used_;
-    if (record.size > 0) std::memcpy(place, record.data, record.size);
-    used_ += record.size;
-    kept.chunk = chunk_;
-    kept.data = place;
-    return kept;
+  uint64_t bytes() const { return bytes_; }
+  void Add(const Record& record) {
+    bytes_ += sizeof(Record);
+    if (record.block && blocks_.insert(record.block.get()).second) bytes_ += record.block->memory();
   }
-  side::Batch Keep(const side::Batch& batch) {
-    side::Batch kept{{}, batch.rows, batch.row_records};
-    kept.records.reserve(batch.records.size());
-    for (const Record& record : batch.records) kept.records.push_back(Keep(record));
-    return kept;
+  void Add(const side::Batch& batch) {
+    bytes_ += sizeof(batch);
+    for (const Record& record : batch.records) Add(record);
   }
 
  private:
-  ChunkPool& pool_;
-  ChunkRef chunk_;
-  size_t used_ = 0;
   uint64_t bytes_ = 0;
+  std::unordered_set<const Block*> blocks_;
 };
 
 template <typename T>
@@ -89,13 +72,16 @@ class CacheDataset : public Dataset<T> {
   class FillStream : public Stream<T> {
    public:
     FillStream(const CacheDataset& cache, uint64_t run_seed)
-        : cache_(cache), run_seed_(run_seed), input_(cache.input_->Iterate({0, run_seed})), store_(&cache.chunks_) {}
+        : cache_(cache), run_seed_(run_seed), input_(cache.input_->Iterate({0, run_seed})) {}
 
     Result<size_t> Read(std::span<T> out) override {
       if (ended_) return size_t{0};
       ASSIGN_OR_RETURN(const size_t read, input_->Read(out));
-      for (size_t i = 0; i < read; ++i) elements_.push_back(store_.Keep(out[i]));
-      if (cache_.max_bytes_ && store_.bytes() > static_cast<uint64_t>(*cache_.max_bytes_)) {
+      for (size_t i = 0; i < read; ++i) {
+        size_.Add(out[i]);
+        elements_.push_back(out[i]);
+      }
+      if (cache_.max_bytes_ && size_.bytes() > static_cast<uint64_t>(*cache_.max_bytes_)) {
         return Exhausted(cache_.field_ + ".maxBytes: " + std::to_string(*cache_.max_bytes_) +
                          " bytes do not hold more than the first " + std::to_string(elements_.size() - 1) +
                          " elements; raise it, or leave the cache out");
@@ -112,7 +98,7 @@ class CacheDataset : public Dataset<T> {
     const CacheDataset& cache_;
     const uint64_t run_seed_;
     std::unique_ptr<Stream<T>> input_;
-    RecordStore store_;
+    CacheSize size_;
     std::vector<T> elements_;
     bool ended_ = false;
   };
@@ -120,7 +106,6 @@ class CacheDataset : public Dataset<T> {
   const DatasetPtr<T> input_;
   const std::optional<int64_t> max_bytes_;
   const std::string field_;
-  mutable ChunkPool chunks_;  // of all that the cache has given out
   mutable Elements filled_;
   mutable uint64_t seed_ = 0;  // of the run whose order filled_ has
 };

@@ -1,19 +1,23 @@
 // The table of transformations: how each one is put on a data set.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "common/spec/plan.h"
 #include "sidecar/core/dataset.h"
+#include "sidecar/decode/decoder.h"
 
 namespace headrace::side {
 
 struct TransformContext {
   Topology topology;
-  // For what looks into records; both outlive the data set. Not needed for a pipeline on files.
+  // For what looks into records; the spec outlives the data set. Not needed for a pipeline on files.
   const InputSpec* spec = nullptr;
-  const std::vector<std::string>* paths = nullptr;
+  MakeDecoder source_decoder;
+  // Takes the error of a record that a decoder refused; ok: the record is to be left out.
+  std::function<Status(const Status& error)> take_error;
 };
 
 // Puts the pipeline of `context.spec` on `input`.

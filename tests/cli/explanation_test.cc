@@ -85,6 +85,14 @@ TEST(ExplanationTest, MemoryOfTheRings) {
             json::parse(R"({"slotBytes": 4096, "prefetchSteps": 2, "bytesPerWorker": 32768})"));
 }
 
+TEST(ExplanationTest, MemoryCountsTheRoomForStrings) {
+  // 4 rows of strings of 8000 bytes together, and 5 row splits.
+  const json memory = Explained(R"({"source": {"files": {"paths": ["train-*.tfrecord"]}},
+                                    "pipeline": [{"batch": {"size": 4}}], "delivery": {"maxBatchBytes": 8000}})",
+                                1, 1)["memory"];
+  EXPECT_EQ(memory["slotBytes"], 8192);
+}
+
 TEST(ExplanationTest, TextNamesEachPart) {
   const std::string text = PrintExplanation(Explained(kFiles, 2, 2));
   for (const char* part : {"train-*.tfrecord", "batch(dropRemainder false, size 8)", "File (Auto, and",

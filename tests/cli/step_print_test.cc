@@ -38,5 +38,16 @@ TEST(StepPrintTest, ComponentsTakeALineEach) {
             "        label  [7]\n");
 }
 
+TEST(StepPrintTest, StringsAndRaggedTensorsAsTensorFlowPrintsThem) {
+  const std::vector<int64_t> text_splits = {0, 1, 3}, token_splits = {0, 2, 2}, tokens = {7, 8};
+  ReplicaBatch batch;
+  batch.rows = 2;
+  batch.tensors = {{"text", DType::kString, {2}, "abc", text_splits.data()},
+                   {"tokens", DType::kInt64, {2, -1}, tokens.data(), token_splits.data()}};
+  EXPECT_EQ(PrintStep({0, 0, 1, 1}, {batch}),
+            "step 0  text    tf.Tensor([b'a' b'bc'], shape=(2,), dtype=string)\n"
+            "        tokens  <tf.RaggedTensor [[7, 8], []]>\n");
+}
+
 }  // namespace
 }  // namespace headrace::cli

@@ -19,62 +19,10 @@ from unittest import mock
 import numpy
 
 import headrace
-
-LOADER = os.environ["HEADRACE_RING_LOADER"]
-
-
-class RingLoader:
-    """The fake loader; see tests/fakes/fake_loader.h for what it publishes."""
-
-    def __init__(self, directory, **options):
-        arguments = [f"{name}={value}" for name, value in options.items()]
-        self.process = subprocess.Popen(
-            [LOADER, directory, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        if self.process.stdout.readline() != "ready\n":
-            raise RuntimeError("the fake loader did not start")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
+from client_case import ClientCase, RingLoader, mappings, pointer
 
 
-def mappings(path):
-    """(start, end, offset in the file) of each mapping of `path` in this process."""
-    found = []
-    with open("/proc/self/maps") as maps:
-        for line in maps:
-            if line.rstrip().endswith(path):
-                start, end, offset = re.match(r"([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+)", line).groups()
-                found.append((int(start, 16), int(end, 16), int(offset, 16)))
-    return found
-
-
-def pointer(array):
-    return array.__array_interface__["data"][0]
-
-
-class ClientTest(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.mkdtemp(prefix="headrace-python-")
-        self.loader = None
-        self.environment = mock.patch.dict(os.environ, {"HEADRACE_LOADER_TIMEOUT": "20"})
-        self.environment.start()
-
-    def tearDown(self):
-        if self.loader:
-            self.loader.kill()
-        self.environment.stop()
-        for name in os.listdir(self.directory):
-            os.unlink(os.path.join(self.directory, name))
-        os.rmdir(self.directory)
-
-    def connect(self, **options):
-        self.loader = RingLoader(self.directory, **options)
-        return headrace.connect(self.directory, timeout=20)
-
+class ClientTest(ClientCase):
     def first_label(self, epoch, step, replica, replicas=1, rows=4):
         return ((epoch * 1000 + step) * replicas + replica) * rows
 
@@ -322,7 +270,7 @@ class ClientTest(unittest.TestCase):
 
     def test_python_of_the_docs_runs(self):
         # The whole-worker loop of the docs goes on after the first example's epochs.
-        self.loader = RingLoader(self.directory)
+        self.loader = RingLoader(self.directory, variable=1)
         environment = {**os.environ, "HEADRACE_DIR": self.directory, "LOCAL_RANK": "0"}
         done = subprocess.run(
             [sys.executable, "-c", self.doc_blocks("python")], env=environment, stdout=subprocess.PIPE, text=True,
@@ -331,7 +279,11 @@ class ClientTest(unittest.TestCase):
         lines = done.stdout.splitlines()
         self.assertEqual(lines[0], "0 0 4 (4, 3)")
         self.assertEqual(lines[14], "2 4 4 (4, 3)")
-        self.assertEqual(len(lines), 20)
+        self.assertEqual(len(lines), 35)
+        # Epoch 4, step 0: the labels are from 16000 on.
+        self.assertEqual(lines[20], "b'16001' [b'16000', b'16001', b'16002', b'']")
+        self.assertEqual(lines[21], "[ 16002 -16002] [ 16001  16002 -16002] [0 0 1 3 3]")
+        self.assertEqual(lines[22], "(4, 4)")
 
     def test_c_of_the_docs_compiles_and_runs(self):
         self.loader = RingLoader(self.directory)

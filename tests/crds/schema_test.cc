@@ -27,7 +27,7 @@ constexpr char kEverything[] = R"({
                  {"take": {"count": 1}}, {"skip": {"count": 1}}, {"shard": {"numShards": 2, "index": 1}},
                  {"shard": {"by": "Hint"}}]}},
   "features": [{"name": "x", "dtype": "int64", "shape": [1], "default": [1]}, {"name": "s", "dtype": "string"},
-               {"name": "i", "dtype": "string"}, {"name": "v", "dtype": "int64", "shape": [-1]}],
+               {"name": "i", "dtype": "string"}, {"name": "r", "dtype": "string"}, {"name": "v", "dtype": "int64", "shape": [-1]}],
   "pipeline": [{"interleave": {"cycleLength": 1, "blockLength": 1, "numParallelCalls": 4,
                 "deterministic": false}}, {"cache": {"maxBytes": 9}}, {"shuffle": {"bufferSize": 1, "seed": 1,
                 "reshuffleEachIteration": false}}, {"repeat": {"count": 1}}, {"take": {"count": 1}},
@@ -36,11 +36,12 @@ constexpr char kEverything[] = R"({
                                 "paddingValues": {"v": 1}}}, {"batch": {"size": 1, "dropRemainder": true}},
                {"prefetch": {"bufferSize": 1}}, {"shard": {"numShards": 2, "index": 1}}, {"shard": {"by": "Hint"}},
                {"map": {"feature": "s", "stringToNumber": "int64"}},
-               {"map": {"feature": "i", "decodeImage": {"shape": [2, 2, 3], "resize": "Nearest"}}}, {"map": {"feature": "x", "as": "y", "cast": "float32"}},
+               {"map": {"feature": "i", "decodeImage": {"shape": [2, 2, 3], "resize": "Nearest"}}},
+               {"map": {"feature": "r", "decodeRaw": {"dtype": "int16", "shape": [2]}}}, {"map": {"feature": "x", "as": "y", "cast": "float32"}},
                {"map": {"feature": "y", "scale": 2, "offset": 1}}, {"map": {"feature": "x", "reshape": []}},
                {"map": {"feature": "x", "oneHot": {"depth": 2, "dtype": "int8"}}}],
   "distribution": {"strategy": "Mirrored", "autoShardPolicy": "Hint", "rebatch": "PerBatch", "replicasPerWorker": 2},
-  "delivery": {"memory": "Host", "prefetchSteps": 2}
+  "delivery": {"memory": "Host", "prefetchSteps": 2, "maxBatchBytes": 9}
 })";
 
 // The paths of all fields, list entries as "[]": "spec.pipeline[].batch.size".
@@ -78,6 +79,10 @@ TEST(CrdSchema, HasTheFieldsOfTheParser) {
   for (const char* text :
        {kEverything, R"({"source": {"range": {"start": 1, "stop": 9, "step": 2, "dtype": "int32"}}})",
         R"({"source": {"function": {"command": ["a"], "maxElementBytes": 1}}})",
+        R"({"source": {"files": {"format": "FixedLength", "paths": ["a"], "fixedLength": {"recordBytes": 9},
+            "pipeline": [{"shuffle": {"scope": "Global"}}]}},
+            "features": [{"name": "x"}], "pipeline": [{"shuffle": {"scope": "Global"}}, {"batch": {"size": 1}}],
+            "onError": {"policy": "Skip", "maxSkipped": 3}})",
         R"({"source": {"tensors": [{"name": "a", "dtype": "int8", "shape": [1], "values": [1]}]}})"}) {
     const auto spec = ParseInputSpec(json::parse(text));
     ASSERT_TRUE(spec.ok()) << spec.status().ToString();
@@ -165,9 +170,7 @@ TEST(CrdSchema, EnumsAreTheParsers) {
     return range({{"delivery", {{"memory", value}}}});
   });
   check(properties.at("/features/items/properties/dtype/enum"_json_pointer), "dtype", [](const json& value) {
-    json spec = {{"source", {{"files", {{"paths", {"a"}}}}}}, {"features", {{{"name", "x"}, {"dtype", value}}}}};
-    if (value == "string") spec["pipeline"] = {{{"map", {{"stringToNumber", "int32"}}}}};
-    return spec;
+    return json{{"source", {{"files", {{"paths", {"a"}}}}}}, {"features", {{{"name", "x"}, {"dtype", value}}}}};
   });
   const json& map = properties.at("/pipeline/items/properties/map/properties"_json_pointer);
   check(map.at("/cast/enum"_json_pointer), "cast", [&](const json& value) {

@@ -22,11 +22,48 @@ uint64_t RowBytes(const TensorSpec& spec) {
   return bytes;
 }
 
+bool IsDense(const TensorSpec& spec) { return spec.dtype != DType::kString && !spec.ragged; }
+constexpr uint64_t kMostRowBytes = 32;  // of a component that is not
+
 uint64_t Aligned(uint64_t bytes) { return (bytes + ring::kTensorAlign - 1) / ring::kTensorAlign * ring::kTensorAlign; }
 
 template <typename T>
 void Ramp(uint8_t* to, int64_t rows) {
   for (int64_t i = 0; i < rows; ++i) reinterpret_cast<T*>(to)[i] = static_cast<T>(i);
+}
+
+// The rows of a component of variable length, one after another.
+struct Rows {
+  std::vector<uint8_t> values;
+  std::vector<int64_t> splits = {0};
+
+  void Append(const void* data, size_t bytes) {
+    const auto* const begin = static_cast<const uint8_t*>(data);
+    values.insert(values.end(), begin, begin + bytes);
+  }
+  void EndRow(size_t unit_bytes) { splits.push_back(static_cast<int64_t>(values.size() / unit_bytes)); }
+};
+
+Rows MakeRows(const TensorSpec& spec, int64_t label, int64_t rows) {
+  Rows made;
+  if (spec.shape.empty()) rows = 1;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t tokens[] = {label + i, -label - i};
+    const float box[] = {static_cast<float>(tokens[0]), static_cast<float>(tokens[1])};
+    std::string text = spec.name == "title" ? "batch " : "";
+    if (i % 4 != 3) text += std::to_string(label + i);
+    if (spec.dtype == DType::kString) {
+      made.Append(text.data(), text.size());
+      made.EndRow(1);
+    } else if (spec.name == "tokens") {
+      made.Append(tokens, static_cast<size_t>(i % 3) * sizeof(int64_t));
+      made.EndRow(sizeof(int64_t));
+    } else {
+      made.Append(box, static_cast<size_t>(i % 2) * sizeof(box));
+      made.EndRow(sizeof(box));
+    }
+  }
+  return made;
 }
 
 // Row i holds the value i, but for the first two components.
@@ -75,6 +112,12 @@ void FillTensor(const TensorSpec& spec, int64_t label, int64_t rows, uint8_t* to
 FakeLoader::FakeLoader(FakeLoaderOptions options) : options_(std::move(options)) {
   const int64_t rows = options_.partial_last_step ? options_.rows : kUnknownDim;
   element_spec_ = {{"label", DType::kInt64, {rows}}, {"x", DType::kFloat32, {rows, kWidth}}};
+  if (options_.variable) {
+    element_spec_.push_back({"text", DType::kString, {rows}});
+    element_spec_.push_back({"title", DType::kString, {}});
+    element_spec_.push_back({"tokens", DType::kInt64, {rows, kUnknownDim}, true});
+    element_spec_.push_back({"boxes", DType::kFloat32, {rows, kUnknownDim, 2}, true});
+  }
   if (!options_.all_dtypes) return;
   for (DType dtype :
        {DType::kBool, DType::kInt8, DType::kUint8, DType::kInt16, DType::kUint16, DType::kInt32, DType::kUint32,
@@ -88,7 +131,9 @@ Result<std::unique_ptr<FakeLoader>> FakeLoader::Start(FakeLoaderOptions options)
   ring::RingGeometry geometry;
   geometry.slot_count = loader->options_.slots;
   for (const TensorSpec& spec : loader->element_spec_) {
-    geometry.slot_bytes += Aligned(RowBytes(spec) * static_cast<uint64_t>(loader->options_.rows));
+    const auto rows = static_cast<uint64_t>(loader->options_.rows);
+    geometry.slot_bytes += IsDense(spec) ? Aligned(RowBytes(spec) * rows)
+                                         : Aligned(kMostRowBytes * rows + 1) + Aligned((rows + 1) * sizeof(int64_t));
   }
   geometry.component_count = static_cast<uint32_t>(loader->element_spec_.size());
   geometry.plan_hash = loader->options_.plan_hash;
@@ -203,14 +248,24 @@ Status FakeLoader::PublishStep(uint64_t epoch, uint64_t step) {
       descriptor.rows = static_cast<uint64_t>(rows);
       uint64_t offset = 0;
       for (const TensorSpec& spec : element_spec_) {
-        const uint64_t bytes = RowBytes(spec) * static_cast<uint64_t>(rows);
-        FillTensor(spec, Label(options_, epoch, step, static_cast<int64_t>(r)), rows, slot + offset);
-        ring::ComponentExtent& extent =
-            extents.emplace_back(ring::ComponentExtent{offset, bytes, spec.shape.size(), {}});
-        extent.dims[0] = rows;
-        std::copy(spec.shape.begin() + 1, spec.shape.end(), extent.dims + 1);
-        offset += Aligned(bytes);
+        const int64_t label = Label(options_, epoch, step, static_cast<int64_t>(r));
+        ring::ComponentExtent& extent = extents.emplace_back(ring::ComponentExtent{offset, 0, spec.shape.size(), {}});
+        std::copy(spec.shape.begin(), spec.shape.end(), extent.dims);
+        if (!spec.shape.empty()) extent.dims[0] = rows;
+        if (IsDense(spec)) {
+          extent.bytes = RowBytes(spec) * static_cast<uint64_t>(rows);
+          FillTensor(spec, label, rows, slot + offset);
+          offset += Aligned(extent.bytes);
+          continue;
+        }
+        const Rows made = MakeRows(spec, label, rows);
+        extent.bytes = made.values.size();
+        extent.splits_offset = offset + std::max(Aligned(extent.bytes), ring::kTensorAlign);  // never 0
+        std::copy(made.values.begin(), made.values.end(), slot + offset);
+        std::memcpy(slot + extent.splits_offset, made.splits.data(), made.splits.size() * sizeof(int64_t));
+        offset = extent.splits_offset + Aligned(made.splits.size() * sizeof(int64_t));
       }
+      if (options_.spoil) options_.spoil(slot, extents);
     }
     writer.Publish(descriptor, extents);
   }

@@ -1,11 +1,15 @@
 // A loader of made-up data: it serves the handshake and fills the rings as the real one does, in steps over all
 // replicas together, and takes over what a predecessor left.
 //
-// Components: label int64 (rows), x float32 (rows, 3) and, if asked for, one of each further type.
+// Components: label int64 (rows), x float32 (rows, 3) and, if asked for, one of each further type, or those of variable
+// length: text string (rows), title string (), tokens int64 (rows, ragged), boxes float32 (rows, ragged, 2).
 //   label[i] = Label(...) + i         x[i][j] = label[i] + j / 4
+//   text[i] = label[i] in digits, but "" for every fourth row          title = "batch L", L being label[0]
+//   tokens[i] = [label[i], -label[i]], of which i % 3 values are there  boxes[i] = the same as i % 2 boxes
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -28,6 +32,9 @@ struct FakeLoaderOptions {
   std::string plan_hash = "0123456789abcdef";
   bool partial_last_step = false;  // the last replica has no data in the last step, which is flagged kPartialStep
   bool all_dtypes = false;
+  bool variable = false;  // the components of variable length
+  // Called before each batch is published, to spoil it.
+  std::function<void(uint8_t* slot, std::vector<ring::ComponentExtent>& extents)> spoil;
   int64_t fail_at_step = -1;   // of epoch 0: instead of publishing it, the loader fails with `error`
   int64_t pause_at_step = -1;  // of epoch 0: nothing comes from there on
   std::string error;           // alone: every handshake is answered with it

@@ -38,6 +38,8 @@ int main(int argc, char** argv) {
       options.partial_last_step = number != 0;
     } else if (name == "all_dtypes") {
       options.all_dtypes = number != 0;
+    } else if (name == "variable") {
+      options.variable = number != 0;
     } else if (name == "fail_at_step") {
       options.fail_at_step = number;
     } else if (name == "pause_at_step") {

@@ -2,23 +2,22 @@
 #include <cstdlib>
 
 #include "sidecar/decode/decoder.h"
+#include "tests/sidecar/records.h"
 
 using namespace headrace;
 using namespace headrace::side;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const std::vector<std::string> paths = {"fuzz"};
   static const std::vector<Feature> features = {{"x", DType::kFloat32, {2}, {}, false},
                                                 {"y", DType::kInt16, {}, {7}, true},
                                                 {"z", DType::kUint8, {3}, {}, false},
                                                 {"h", DType::kFloat16, {2}, {0.5}, true}};
-  static const auto decoder = MakeExampleDecoder(features, paths);
+  static const auto decoder = MakeExampleDecoder(features);
   const std::unique_ptr<uint8_t[]> rows[] = {std::make_unique<uint8_t[]>(8), std::make_unique<uint8_t[]>(2),
                                              std::make_unique<uint8_t[]>(3), std::make_unique<uint8_t[]>(4)};
   uint8_t* const columns[] = {rows[0].get(), rows[1].get(), rows[2].get(), rows[3].get()};
-  Record record;
-  record.data = data;
-  record.size = static_cast<uint32_t>(size);
+  BytesBlockPool pool;
+  const Record record = RecordOf(&pool, {std::string(reinterpret_cast<const char*>(data), size)});
   const Status status = decoder->Decode({&record, 1}, columns);
   if (!status.ok() && status.message().empty()) std::abort();  // an error that says nothing
   return 0;

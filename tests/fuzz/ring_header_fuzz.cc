@@ -27,6 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (!outcome.ok() || *outcome != RingReader::Outcome::kBatch) break;
       for (const ComponentExtent& extent : view.extents) {
         if (extent.bytes > 0) sink = sink + view.data[extent.offset] + view.data[extent.offset + extent.bytes - 1];
+        if (extent.splits_offset == 0) continue;
+        const uint64_t end = extent.splits_offset + NumSplits(extent).value() * sizeof(int64_t);
+        sink = sink + view.data[extent.splits_offset] + view.data[end - 1];
       }
       if (i % 2 == 0) (*reader)->Release(view);
     }
@@ -64,7 +67,7 @@ int main() {
     SlotDescriptor descriptor{};
     descriptor.step = step;
     descriptor.rows = 4;
-    const ComponentExtent extents[2] = {{0, 32, 1, {4}}, {64, 32, 2, {4, 1}}};
+    const ComponentExtent extents[2] = {{0, 32, 1, {4}}, {64, 32, 2, {3, -1}, 128}};
     (*writer)->Publish(descriptor, extents);
   }
   const auto* bytes = reinterpret_cast<const uint8_t*>(&(*writer)->header());
@@ -77,7 +80,7 @@ int main() {
     std::vector<uint8_t> mutated = good;
     for (uint64_t change = random() % 4; change > 0; --change) {
       // Words of the header and of the descriptors.
-      size_t word = random() % 2 == 0 ? random() % 48 : kPageBytes / 8 + random() % 64;
+      size_t word = random() % 2 == 0 ? random() % 48 : kPageBytes / 8 + random() % 168;
       uint64_t value = random() % 2 == 0 ? interesting[random() % std::size(interesting)] : random();
       std::memcpy(&mutated[word * 8], &value, 8);
     }

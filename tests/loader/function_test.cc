@@ -53,11 +53,8 @@ class Function {
     self.epoch_ = number;
     self.element_ = 0;
     if (!self.declared.empty()) {
-      self.spec_ = {sizeof(headrace_tensor_spec),
-                    "x",
-                    {"int64", 0, 64, 1},
-                    static_cast<int32_t>(self.declared.size()),
-                    self.declared.data()};
+      self.spec_ = {sizeof(headrace_tensor_spec), "x", {"int64", 0, 64, 1}, static_cast<int32_t>(self.declared.size()),
+                    self.declared.data(),         0};
       epoch->num_components = 1;
       epoch->element_spec = &self.spec_;
     }

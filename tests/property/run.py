@@ -3,7 +3,6 @@
 Closes with one line: N passed, N failed."""
 import argparse
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,26 +13,14 @@ import draw
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.append(str(HERE.parent))
+from python_environment import environment  # noqa: E402
+
 CONFORMANCE = ROOT / "tests" / "conformance" / "cases.jsonl"
 OUT = ROOT / "build" / "property"
 HEADRACE = ROOT / "build" / "release" / "bin" / "headrace"
-CACHE = Path(os.environ.get("HEADRACE_CACHE") or
-             Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace")
 FAILURE = re.compile(r"^FAIL (\S+): (.*)$")
 TEXTS = ("message_contains", "messages")  # TensorFlow's words need not be matched
-
-
-def tensorflow_python():
-    """The interpreter of an environment with TensorFlow, made when requirements.txt changed."""
-    venv, wanted = CACHE / "tensorflow", (HERE / "requirements.txt").read_text()
-    stamp = venv / "requirements.txt"
-    if not stamp.exists() or stamp.read_text() != wanted:
-        print(f"property: making the Python environment {venv}", flush=True)
-        subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", venv], check=True)
-        subprocess.run([venv / "bin" / "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "-r",
-                        HERE / "requirements.txt"], check=True)
-        stamp.write_text(wanted)
-    return venv / "bin" / "python"
 
 
 def write_lines(path, cases):
@@ -46,7 +33,7 @@ def read_lines(path):
 
 def answers(cases, jobs):
     """{name: the case as TensorFlow answers it}, from `jobs` processes."""
-    python, running, found = tensorflow_python(), [], {}
+    python, running, found = environment("tensorflow", HERE / "requirements.txt"), [], {}
     for old in OUT.glob("told-*"):
         old.unlink()
     for job in range(jobs):

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/ring/geometry.h"
 #include "sidecar/loader/pipeline.h"
 
 namespace headrace::side {
@@ -19,6 +20,7 @@ struct Delivered {
   int64_t rows = 0;
   std::vector<std::vector<int64_t>> dims;  // by component
   std::vector<std::vector<uint8_t>> bytes;
+  std::vector<std::vector<int64_t>> splits;  // of components of variable length; else empty
 
   template <typename T>
   std::vector<T> Values(size_t component = 0) const {
@@ -28,6 +30,23 @@ struct Delivered {
   }
 };
 
+// The next delivery, waited for. false: the epoch is over.
+inline Result<bool> AwaitNext(FeedEpoch& epoch, Signal& signal, FeedEpoch::Delivery* delivery) {
+  while (true) {
+    const uint64_t seen = signal.Now();
+    ASSIGN_OR_RETURN(const FeedEpoch::Next next, epoch.Advance(delivery));
+    if (next != FeedEpoch::Next::kNotYet) return next == FeedEpoch::Next::kDelivery;
+    signal.AwaitAfter(seen);
+  }
+}
+
+// Writes all of a delivery.
+inline Status WriteWhole(FeedEpoch& epoch, FeedEpoch::Delivery* delivery, FeedEpoch::Place* place) {
+  ASSIGN_OR_RETURN(const size_t parts, epoch.Begin(*delivery, place));
+  for (size_t part = 0; part < parts; ++part) RETURN_IF_ERROR(epoch.WritePart(*delivery, part, 0, place));
+  return epoch.End(delivery, place);
+}
+
 class PipelineRun {
  public:
   explicit PipelineRun(const std::string& spec, Topology topology = {}, const std::string& data_dir = "") {
@@ -36,7 +55,7 @@ class PipelineRun {
       status_ = parsed.status();
       return;
     }
-    auto created = Pipeline::Create(CompilePlan(std::move(*parsed), "test"), topology, data_dir, "run");
+    auto created = Pipeline::Create(CompilePlan(std::move(*parsed), "test"), topology, data_dir, "run", "", 1, &signal_);
     status_ = created.status();
     if (created.ok()) pipeline_ = std::move(*created);
   }
@@ -52,17 +71,20 @@ class PipelineRun {
     status_ = feed.status();
     FeedEpoch::Delivery delivery;
     std::vector<uint8_t> slot(pipeline_->max_bytes());
-    std::vector<ring::ComponentExtent> extents;
+    FeedEpoch::Place place{slot.data(), slot.size(), {}};
     while (status_.ok() && all.size() < most) {
-      const auto more = (*feed)->Next(&delivery);
+      const auto more = AwaitNext(**feed, signal_, &delivery);
       status_ = more.status();
       if (!more.ok() || !*more) break;
       std::fill(slot.begin(), slot.end(), uint8_t{0xee});
-      status_ = (*feed)->Write(slot.data(), slot.size(), &extents);
+      status_ = WriteWhole(**feed, &delivery, &place);
       if (!status_.ok()) break;
-      Delivered& delivered = all.emplace_back(Delivered{delivery.step, delivery.replica, delivery.rows, {}, {}});
-      for (const ring::ComponentExtent& extent : extents) {
+      Delivered& delivered = all.emplace_back(Delivered{delivery.step, delivery.replica, delivery.rows, {}, {}, {}});
+      for (const ring::ComponentExtent& extent : place.extents) {
         delivered.dims.emplace_back(extent.dims, extent.dims + extent.ndim);
+        const auto* const splits = reinterpret_cast<const int64_t*>(&slot[0] + extent.splits_offset);
+        const uint64_t num_splits = extent.splits_offset == 0 ? 0 : ring::NumSplits(extent).value_or(0);
+        delivered.splits.emplace_back(splits, splits + num_splits);
         delivered.bytes.emplace_back(&slot[0] + extent.offset, &slot[0] + extent.offset + extent.bytes);
       }
     }
@@ -81,6 +103,7 @@ class PipelineRun {
 
  private:
   Status status_;
+  Signal signal_;
   std::unique_ptr<Pipeline> pipeline_;
 };
 

@@ -87,7 +87,8 @@ void headrace_dataset_free(headrace_dataset* dataset);
 
 /* ---- What the data set is ---- */
 
-/* A type as DLPack has it; `name` as numpy and TensorFlow have it: "float32". */
+/* A type as DLPack has it; `name` as numpy and TensorFlow have it: "float32". Code and bits of "string" are those of
+ * its bytes: kDLUInt, 8. */
 typedef struct headrace_dtype {
   const char* name;
   uint8_t code; /* kDLInt 0, kDLUInt 1, kDLFloat 2, kDLBfloat 4, kDLBool 6 */
@@ -101,6 +102,7 @@ typedef struct headrace_tensor_spec {
   headrace_dtype dtype;
   int32_t ndim;
   const int64_t* shape; /* of one replica's batch; -1 where it can vary */
+  int32_t ragged;       /* 1: rows differ in length, along shape[1]; see headrace_tensor.row_splits */
 } headrace_tensor_spec;
 
 /* The number of components of an element, and component `index`. */
@@ -191,6 +193,15 @@ typedef struct headrace_tensor {
   int32_t ndim;
   const int64_t* shape;
   const int64_t* strides; /* in values, as DLPack has them; row-major */
+  /* NULL where all rows have one length. Else values lie row after row without gaps, row i from row_splits[i] to before
+   * row_splits[i + 1]: the first is 0, none is less than the one before, the last is num_values. They count
+   *   where dtype.name is "string": bytes. Each string is a row; shape is that of the strings, row-major. A string that
+   *     stands alone (ndim 0) is row 0.
+   *   else, of a ragged tensor: values of the shape [shape[2], ...]. There are shape[0] rows, and shape[1] is -1. All
+   *     values together are a tensor of the shape [num_values, shape[2], ...], of which `strides + 1` are the strides.
+   * headrace_batch_tensor has looked at them: HEADRACE_CORRUPT if they are not so. */
+  const int64_t* row_splits;
+  int64_t num_values; /* 0 where row_splits is NULL */
 } headrace_tensor;
 
 /* Gives the batch's slot back to the loader. The memory of its tensors may be overwritten at once. */
@@ -236,16 +247,17 @@ headrace_status headrace_distribute_values(const headrace_dataset* dataset,
 typedef struct headrace_element {
   size_t size;
   int32_t num_tensors;
-  const headrace_tensor* tensors; /* name, dtype.name, data, ndim and shape count; row-major, without gaps */
+  const headrace_tensor* tensors; /* size, name, dtype.name, data, ndim and shape count; row-major, without gaps */
 } headrace_element;
 
 /* What `start` says of the epoch that it starts. All but `iterator` may be left as it is. */
 typedef struct headrace_epoch {
   size_t size;
-  void* iterator;                           /* handed to next and end */
-  int32_t num_components;                   /* 0: as the first element has them, any number of rows */
-  const headrace_tensor_spec* element_spec; /* name, dtype.name, ndim and shape count; -1 where a dimension can vary */
-  int64_t cardinality;                      /* elements; -1: endless, -2: unknown */
+  void* iterator;         /* handed to next and end */
+  int32_t num_components; /* 0: as the first element has them, any number of rows */
+  const headrace_tensor_spec*
+      element_spec;    /* size, name, dtype.name, ndim and shape count; -1 where a dimension can vary */
+  int64_t cardinality; /* elements; -1: endless, -2: unknown */
 } headrace_epoch;
 
 /* Callbacks, all called by the thread that called headrace_serve. One that fails says why by headrace_set_error, and

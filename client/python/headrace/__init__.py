@@ -36,6 +36,7 @@ from headrace.errors import (
     UnavailableError,
 )
 from headrace.function import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, serve
+from headrace.ragged import Ragged, Strings
 
 __version__ = _native.version()
 
@@ -58,8 +59,10 @@ __all__ = [
     "OptionalStep",
     "OutOfRangeError",
     "PerReplica",
+    "Ragged",
     "ReplicaDataset",
     "ReplicaIterator",
+    "Strings",
     "TensorSpec",
     "TimedOutError",
     "UNKNOWN_CARDINALITY",

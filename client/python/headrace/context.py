@@ -10,11 +10,19 @@ from headrace import _native
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """The type of one component of one replica's batch. ``None`` in ``shape`` is a dimension that can vary."""
+    """The type of one component of one replica's batch. ``None`` in ``shape`` is a dimension that can vary.
+
+    Where it is ``ragged``, ``shape[1]`` varies from row to row.
+    """
 
     name: str
     shape: Tuple[Optional[int], ...]
     dtype: str
+    ragged: bool = False
+
+    def __repr__(self) -> str:
+        ragged = ", ragged=True" if self.ragged else ""
+        return f"TensorSpec(name={self.name!r}, shape={self.shape}, dtype={self.dtype!r}{ragged})"
 
 
 @dataclass(frozen=True)

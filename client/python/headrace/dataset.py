@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Callable, Dict, Generic, Iterator, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, Generic, Iterator, Optional, Sequence, Tuple, TypeVar, Union
 
 from headrace import _native
 from headrace.array import Array
 from headrace.context import InputContext, TensorSpec, ValueContext
 from headrace.errors import InvalidArgumentError, OutOfRangeError
+from headrace.ragged import Ragged, Strings, tensor_of
 
 T = TypeVar("T")
 _WHOLE_WORKER = -1
 
 
 class Batch(Mapping):
-    """One replica's batch of one step: component names to arrays in the ring.
+    """One replica's batch of one step: component names to tensors in the ring.
+
+    A tensor is an Array, or Strings or Ragged where its rows differ in length.
 
     ``rows`` is the number of records, 0 where the replica has no data in this step. Drop the batch, and the arrays and
     views taken of it, to give its memory back to the loader.
@@ -27,8 +30,8 @@ class Batch(Mapping):
         self._batch = batch
         self._index = index
 
-    def __getitem__(self, name: str) -> Array:
-        return Array(self._batch.buffer(self._index[name]))
+    def __getitem__(self, name: str) -> Union[Array, Strings, Ragged]:
+        return tensor_of(self._batch.buffer(self._index[name]))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._index)
@@ -216,8 +219,8 @@ class DistributedDataset:
     def __init__(self, native: _native.Dataset) -> None:
         self._native = native
         self._specs = {
-            name: TensorSpec(name, tuple(None if dim < 0 else dim for dim in shape), dtype)
-            for name, dtype, shape in native.components()
+            name: TensorSpec(name, tuple(None if dim < 0 else dim for dim in shape), dtype, ragged)
+            for name, dtype, shape, ragged in native.components()
         }
         self._index = {name: i for i, name in enumerate(self._specs)}
         self._info = native.info()

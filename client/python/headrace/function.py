@@ -78,6 +78,9 @@ def _array(name: str, value: Any) -> Tuple[str, str, Any]:
 
 def _declared(spec: Optional[ElementSpec]) -> List[Tuple[str, str, List[int]]]:
     specs = [] if spec is None else [spec] if isinstance(spec, TensorSpec) else list(spec)
+    for s in specs:
+        if s.ragged:
+            raise TypeError(f'component "{s.name}" is ragged: a dataset function yields tensors of rows of one length')
     return [(s.name, str(s.dtype), [-1 if dim is None else dim for dim in s.shape]) for s in specs]
 
 

@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,17 +42,61 @@ std::string TypeString(const headrace_dtype& dtype) {
   return (dtype.bits == 8 ? "|" : "<") + std::string(1, kind) + std::to_string(dtype.bits / 8);
 }
 
-// One tensor of a batch, in place.
+// One tensor of a batch, in place, or a part of it.
 struct Buffer {
   SharedBatch batch;
   headrace_tensor tensor;
+  std::vector<int64_t> part_shape;  // of a part, in place of the tensor's
+  bool readonly = false;
+
+  const int64_t* shape() const { return part_shape.empty() ? tensor.shape : part_shape.data(); }
+
+  // A part whose first value is at `data`. Its strides are the tensor's from `strides` on.
+  Buffer Part(headrace_dtype dtype, void* data, std::vector<int64_t> shape, const int64_t* strides) const {
+    Buffer part{batch, tensor, std::move(shape)};
+    part.tensor.dtype = dtype;
+    part.tensor.data = data;
+    part.tensor.nbytes = dtype.bits / 8;
+    for (const int64_t dim : part.part_shape) part.tensor.nbytes *= dim;
+    part.tensor.ndim = static_cast<int32_t>(part.part_shape.size());
+    part.tensor.strides = strides;
+    part.tensor.row_splits = nullptr;
+    return part;
+  }
+
+  // Of a tensor of variable length: all its values, and where its rows begin.
+  Buffer Values() const {
+    std::vector<int64_t> shape = {tensor.num_values};
+    if (std::strcmp(tensor.dtype.name, "string") == 0) {
+      return Part({"uint8", tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes}, tensor.data, std::move(shape),
+                  kOne);
+    }
+    shape.insert(shape.end(), tensor.shape + 2, tensor.shape + tensor.ndim);
+    return Part(tensor.dtype, tensor.data, std::move(shape), tensor.strides + 1);
+  }
+  Buffer RowSplits() const {
+    int64_t rows = 1;
+    const bool ragged = tensor.ndim > 1 && tensor.shape[1] < 0;
+    for (int32_t d = 0; d < (ragged ? 1 : tensor.ndim); ++d) rows *= tensor.shape[d];
+    Buffer splits = Part({"int64", 0, 64, 1}, const_cast<int64_t*>(tensor.row_splits), {rows + 1}, kOne);
+    splits.readonly = true;
+    return splits;
+  }
+
+  // Rows [begin, end) of a tensor of one length. REQUIRES: they are there.
+  Buffer Rows(int64_t begin, int64_t end) const {
+    std::vector<int64_t> shape(this->shape(), this->shape() + tensor.ndim);
+    shape[0] = end - begin;
+    auto* const data = static_cast<uint8_t*>(tensor.data) + begin * tensor.strides[0] * (tensor.dtype.bits / 8);
+    return Part(tensor.dtype, data, std::move(shape), tensor.strides);
+  }
 
   nb::dict ArrayInterface() const {
     nb::dict interface;
     interface["version"] = 3;
     interface["typestr"] = TypeString(tensor.dtype);
-    interface["shape"] = ToTuple(tensor.shape, tensor.ndim);
-    interface["data"] = nb::make_tuple(reinterpret_cast<uintptr_t>(tensor.data), false);
+    interface["shape"] = ToTuple(shape(), tensor.ndim);
+    interface["data"] = nb::make_tuple(reinterpret_cast<uintptr_t>(tensor.data), readonly);
     return interface;
   }
 
@@ -59,10 +104,9 @@ struct Buffer {
   nb::object Capsule(bool as_bytes) const {
     struct Managed {
       DLManagedTensor tensor;
-      SharedBatch batch;
+      Buffer buffer;
     };
-    auto managed = std::make_unique<Managed>();
-    managed->batch = batch;
+    auto managed = std::make_unique<Managed>(Managed{{}, *this});
     managed->tensor.manager_ctx = managed.get();
     managed->tensor.deleter = [](DLManagedTensor* self) { delete static_cast<Managed*>(self->manager_ctx); };
     const uint8_t code = as_bytes ? 1 : tensor.dtype.code;
@@ -70,7 +114,7 @@ struct Buffer {
                                  {kDLCPU, 0},
                                  tensor.ndim,
                                  {code, tensor.dtype.bits, tensor.dtype.lanes},
-                                 const_cast<int64_t*>(tensor.shape),
+                                 const_cast<int64_t*>(managed->buffer.shape()),
                                  const_cast<int64_t*>(tensor.strides),
                                  0};
     PyObject* capsule = PyCapsule_New(&managed->tensor, "dltensor", [](PyObject* unused) {
@@ -82,13 +126,28 @@ struct Buffer {
     managed.release();
     return nb::steal(capsule);
   }
+
+ private:
+  static constexpr int64_t kOne[] = {1};
 };
+
+// A buffer's bytes by Python's buffer protocol. Not the buffer itself, since numpy would prefer that to its types.
+struct Memory {
+  Buffer buffer;
+
+  static int GetBytes(PyObject* self, Py_buffer* view, int flags) {
+    const Buffer& bytes = nb::inst_ptr<Memory>(self)->buffer;
+    return PyBuffer_FillInfo(view, self, bytes.tensor.data, bytes.tensor.nbytes, bytes.readonly ? 1 : 0, flags);
+  }
+};
+
+PyType_Slot memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(Memory::GetBytes)}, {0, nullptr}};
 
 struct Batch {
   SharedBatch handle;
 
   Buffer At(int32_t index) const {
-    Buffer buffer{handle, {}};
+    Buffer buffer{handle, {}, {}};
     buffer.tensor.size = sizeof(headrace_tensor);
     Check(headrace_batch_tensor(handle.get(), index, &buffer.tensor));
     return buffer;
@@ -178,14 +237,14 @@ class Dataset {
     return Iterator(iterator);
   }
 
-  // [(name, dtype, shape), ...]
+  // [(name, dtype, shape, ragged), ...]
   nb::list Components() const {
     nb::list components;
     for (int32_t i = 0; i < headrace_num_components(handle_.get()); ++i) {
       headrace_tensor_spec spec{};
       spec.size = sizeof(spec);
       Check(headrace_component(handle_.get(), i, &spec));
-      components.append(nb::make_tuple(spec.name, spec.dtype.name, ToTuple(spec.shape, spec.ndim)));
+      components.append(nb::make_tuple(spec.name, spec.dtype.name, ToTuple(spec.shape, spec.ndim), spec.ragged != 0));
     }
     return components;
   }
@@ -234,10 +293,17 @@ NB_MODULE(_native, module) {
   nb::class_<Buffer>(module, "Buffer")
       .def_prop_ro("name", [](const Buffer& buffer) { return buffer.tensor.name; })
       .def_prop_ro("dtype", [](const Buffer& buffer) { return buffer.tensor.dtype.name; })
-      .def_prop_ro("shape", [](const Buffer& buffer) { return ToTuple(buffer.tensor.shape, buffer.tensor.ndim); })
+      .def_prop_ro("shape", [](const Buffer& buffer) { return ToTuple(buffer.shape(), buffer.tensor.ndim); })
       .def_prop_ro("nbytes", [](const Buffer& buffer) { return buffer.tensor.nbytes; })
+      .def_prop_ro("is_variable", [](const Buffer& buffer) { return buffer.tensor.row_splits != nullptr; })
       .def_prop_ro("__array_interface__", &Buffer::ArrayInterface)
+      .def("memory", [](const Buffer& buffer) { return Memory{buffer}; })
+      .def("values", &Buffer::Values)
+      .def("row_splits", &Buffer::RowSplits)
+      .def("rows", &Buffer::Rows, "begin"_a, "end"_a)
       .def("dlpack", &Buffer::Capsule, "as_bytes"_a = false);
+
+  const nb::class_<Memory> memory(module, "Memory", nb::type_slots(memory_slots));
 
   nb::class_<Batch>(module, "Batch")
       .def_prop_ro("replica", [](const Batch& batch) { return headrace_batch_replica(batch.handle.get()); })

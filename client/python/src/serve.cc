@@ -90,7 +90,8 @@ headrace_status Start(void* user, const headrace_input_context* context, int64_t
                                 function.names[c].c_str(),
                                 {function.dtypes[c].c_str(), 0, 0, 1},
                                 static_cast<int32_t>(function.shapes[c].size()),
-                                function.shapes[c].data()});
+                                function.shapes[c].data(),
+                                0});
     }
     epoch->num_components = static_cast<int32_t>(function.specs.size());
     epoch->element_spec = function.specs.data();

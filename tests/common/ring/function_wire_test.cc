@@ -46,7 +46,7 @@ TEST(FunctionWire, TensorsThatNoRingHoldsAreRefused) {
   EXPECT_THAT(refusal({"x", DType::kInt8, std::vector<int64_t>(11, 1)}), HasSubstr("at most 10 dimensions"));
   EXPECT_THAT(refusal({"x", DType::kInt8, {2, -1}}), HasSubstr("a dimension is negative"));
   EXPECT_THAT(refusal({"x", DType::kInt64, {int64_t{1} << 40, int64_t{1} << 40}}), HasSubstr("more than 1 TiB"));
-  EXPECT_THAT(refusal({"x", DType::kString, {1}}), HasSubstr("not a tensor spec"));
+  EXPECT_THAT(refusal({"x", DType::kString, {1}}), HasSubstr("yields tensors of numbers"));
   EXPECT_THAT(DecodeFunctionAnswer(Encode(FunctionAnswer(Element{}))).status().message(), HasSubstr("0 components"));
 }
 

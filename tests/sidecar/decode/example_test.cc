@@ -6,17 +6,13 @@
 #include "sidecar/decode/convert.h"
 #include "sidecar/decode/decoder.h"
 #include "tests/sidecar/files.h"
+#include "tests/sidecar/records.h"
 
 namespace headrace::side {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-const std::vector<std::string>& Paths() {
-  static const std::vector<std::string> paths = {"a.tfrecord"};
-  return paths;
-}
 
 // Decodes one record into one row of each feature.
 class Decoded {
@@ -29,11 +25,9 @@ class Decoded {
     }
     std::vector<uint8_t*> outs;
     for (auto& column : columns_) outs.push_back(column.data());
-    Record record;
-    record.data = reinterpret_cast<const uint8_t*>(bytes.data());
-    record.size = static_cast<uint32_t>(bytes.size());
-    record.offset = 48;
-    status_ = MakeExampleDecoder(features, Paths())->Decode({&record, 1}, outs);
+    BytesBlockPool pool;
+    const Record record = RecordOf(&pool, {bytes});
+    status_ = MakeExampleDecoder(features)->Decode({&record, 1}, outs);
   }
   const Status& status() const { return status_; }
   template <typename T>

@@ -242,7 +242,7 @@ TEST_F(Loader, DeliversWhatIsGoodBeforeADamagedRecord) {
   const auto error = Next(*reader, epoch);
   ASSERT_FALSE(error.ok());
   EXPECT_EQ(error.status().code(), Code::kCorrupt);
-  EXPECT_THAT(error.status().message(), HasSubstr(path + ": at byte " + std::to_string(damaged_at)));
+  EXPECT_THAT(error.status().message(), HasSubstr(path + ": record at byte " + std::to_string(damaged_at)));
   EXPECT_EQ(Stop(), 1);
 }
 

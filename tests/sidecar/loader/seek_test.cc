@@ -5,6 +5,7 @@
 
 #include "sidecar/loader/pipeline.h"
 #include "tests/sidecar/files.h"
+#include "tests/sidecar/pipelines.h"
 
 namespace headrace::side {
 namespace {
@@ -12,13 +13,13 @@ namespace {
 using nlohmann::json;
 
 // One delivery as text: where it goes, and its bytes.
-std::string Describe(FeedEpoch& epoch, const FeedEpoch::Delivery& delivery, uint64_t max_bytes) {
+std::string Describe(FeedEpoch& epoch, FeedEpoch::Delivery delivery, uint64_t max_bytes) {
   std::vector<uint8_t> slot(max_bytes + 64);
-  std::vector<ring::ComponentExtent> extents;
-  EXPECT_TRUE(epoch.Write(slot.data(), slot.size(), &extents).ok());
+  FeedEpoch::Place place{slot.data(), slot.size(), {}};
+  EXPECT_TRUE(WriteWhole(epoch, &delivery, &place).ok());
   std::string text =
       std::to_string(delivery.step) + "/" + std::to_string(delivery.replica) + (delivery.spare ? " spare:" : ":");
-  for (const ring::ComponentExtent& extent : extents) {
+  for (const ring::ComponentExtent& extent : place.extents) {
     for (uint64_t i = 0; i < extent.bytes; i += 8) {
       int64_t value;
       std::memcpy(&value, &slot[extent.offset + i], sizeof value);
@@ -28,13 +29,13 @@ std::string Describe(FeedEpoch& epoch, const FeedEpoch::Delivery& delivery, uint
   return text;
 }
 
-std::vector<std::string> ReadFrom(Pipeline& pipeline, uint64_t step, size_t most) {
+std::vector<std::string> ReadFrom(Pipeline& pipeline, Signal& signal, uint64_t step, size_t most) {
   auto epoch = pipeline.Start({3, step, 99});
   EXPECT_TRUE(epoch.ok()) << epoch.status().ToString();
   std::vector<std::string> all;
   FeedEpoch::Delivery delivery;
   while (epoch.ok() && all.size() < most) {
-    const Result<bool> more = (*epoch)->Next(&delivery);
+    const Result<bool> more = AwaitNext(**epoch, signal, &delivery);
     EXPECT_TRUE(more.ok()) << more.status().ToString();
     if (!more.ok() || !*more) break;
     all.push_back(Describe(**epoch, delivery, pipeline.max_bytes()));
@@ -52,14 +53,16 @@ class Seek : public testing::Test {
     const auto parsed = ParseInputSpec(json::parse(spec));
     ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
     for (int worker = 0; worker < workers; ++worker) {
-      auto pipeline = Pipeline::Create(CompilePlan(*parsed, "t"), {workers, worker, replicas}, folder_.path(), "run");
+      auto pipeline =
+          Pipeline::Create(CompilePlan(*parsed, "t"), {workers, worker, replicas}, folder_.path(), "run", "", 1, &signal_);
       ASSERT_TRUE(pipeline.ok()) << pipeline.status().ToString();
-      const std::vector<std::string> all = ReadFrom(**pipeline, 0, kMost);
+      const std::vector<std::string> all = ReadFrom(**pipeline, signal_, 0, kMost);
       const size_t steps = all.size() / static_cast<size_t>(replicas);
       for (size_t step = 0; step <= steps + 1; ++step) {
         const size_t begin = std::min(all.size(), step * static_cast<size_t>(replicas));
         const std::vector<std::string> wanted(all.begin() + static_cast<int64_t>(begin), all.end());
-        EXPECT_EQ(ReadFrom(**pipeline, step, kMost - begin), wanted) << "worker " << worker << ", step " << step;
+        EXPECT_EQ(ReadFrom(**pipeline, signal_, step, kMost - begin), wanted)
+            << "worker " << worker << ", step " << step;
       }
     }
   }
@@ -75,6 +78,7 @@ class Seek : public testing::Test {
   }
 
   Folder folder_;
+  Signal signal_;
   int files_ = 0;
 };
 

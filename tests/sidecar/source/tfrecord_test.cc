@@ -5,46 +5,28 @@
 
 #include "sidecar/source/crc32c.h"
 #include "tests/sidecar/files.h"
+#include "tests/sidecar/records.h"
 
 namespace headrace::side {
 namespace {
 
 using testing::HasSubstr;
 
-struct Outcome {
-  std::vector<std::string> records;
-  Status status;
+class Nothing : public Decoder {
+ public:
+  Status Decode(std::span<const Record>, std::span<uint8_t* const>) override { return {}; }
 };
 
-Outcome ReadAll(const std::string& path, Compression compression = Compression::kAuto, size_t block = 7) {
-  SourceContext context;
-  context.files.paths = {path};
-  context.compression = compression;
-  Outcome outcome;
-  auto stream = OpenTFRecord(context, 0);
-  if (!stream.ok()) {
-    outcome.status = stream.status();
-    return outcome;
-  }
-  std::vector<Record> records(block);
-  while (true) {
-    const auto read = (*stream)->Read(records);
-    if (!read.ok()) {
-      outcome.status = read.status();
-      return outcome;
-    }
-    if (*read == 0) return outcome;
-    for (size_t i = 0; i < *read; ++i) {
-      outcome.records.emplace_back(reinterpret_cast<const char*>(records[i].data), records[i].size);
-    }
-  }
+FileRecords ReadAll(const std::string& path, Compression compression = Compression::kAuto, size_t block = 7) {
+  const auto check = CheckTFRecords(std::make_unique<Nothing>());
+  return ReadFile(FileFormat::kTFRecord, path, compression, block, check.get());
 }
 
 std::vector<std::string> SomeRecords() {
   std::vector<std::string> records = {"", "a", std::string(300, 'b')};
-  // Beyond one chunk, so that a record must be carried over, and one larger than a chunk.
+  // Beyond one block, so that a record must be carried over, and one larger than a block.
   for (int i = 0; i < 600; ++i) records.push_back(std::string(997, static_cast<char>('a' + i % 26)));
-  records.push_back(std::string(ChunkPool::kUsualBytes * 2 + 13, 'z'));
+  records.push_back(std::string(BytesBlockPool::kUsualBytes * 2 + 13, 'z'));
   records.push_back("last");
   return records;
 }
@@ -66,7 +48,7 @@ TEST(TFRecord, ReadsEveryRecordInBlocksOfAnySize) {
   const auto records = SomeRecords();
   const std::string path = folder.Write("a.tfrecord", FileOf(records));
   for (const size_t block : {1, 3, 1000}) {
-    const Outcome outcome = ReadAll(path, Compression::kAuto, block);
+    const FileRecords outcome = ReadAll(path, Compression::kAuto, block);
     ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
     EXPECT_EQ(outcome.records, records);
   }
@@ -74,7 +56,7 @@ TEST(TFRecord, ReadsEveryRecordInBlocksOfAnySize) {
 
 TEST(TFRecord, ReadsAnEmptyFileAsNoRecords) {
   const Folder folder;
-  const Outcome outcome = ReadAll(folder.Write("empty", ""));
+  const FileRecords outcome = ReadAll(folder.Write("empty", ""));
   EXPECT_TRUE(outcome.status.ok());
   EXPECT_TRUE(outcome.records.empty());
 }
@@ -86,7 +68,7 @@ TEST(TFRecord, ReadsGzipOfOneMemberAndOfSeveral) {
   const std::string one = folder.Write("one.gz", GzipOf(file));
   const std::string two = folder.Write("two.gz", GzipOf(file.substr(0, 100001)) + GzipOf(file.substr(100001)));
   for (const std::string& path : {one, two}) {
-    const Outcome outcome = ReadAll(path);
+    const FileRecords outcome = ReadAll(path);
     ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
     EXPECT_EQ(outcome.records, records);
   }
@@ -98,7 +80,7 @@ TEST(TFRecord, NamesFileAndOffsetWhereverAFileIsCut) {
   const std::string file = first + TFRecordOf("world");
   for (size_t length = 1; length < file.size(); ++length) {
     if (length == first.size()) continue;
-    const Outcome outcome = ReadAll(folder.Write("cut", file.substr(0, length)));
+    const FileRecords outcome = ReadAll(folder.Write("cut", file.substr(0, length)));
     EXPECT_EQ(outcome.status.code(), Code::kCorrupt) << length;
     const size_t offset = length < first.size() ? 0 : first.size();
     EXPECT_THAT(outcome.status.message(), HasSubstr("/cut: at byte " + std::to_string(offset) + ": "));
@@ -113,10 +95,10 @@ TEST(TFRecord, FindsEveryFlippedBit) {
   for (size_t bit = 0; bit < file.size() * 8; ++bit) {
     std::string damaged = file;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
-    const Outcome outcome = ReadAll(folder.Write("flipped", damaged), Compression::kNone);
+    const FileRecords outcome = ReadAll(folder.Write("flipped", damaged), Compression::kNone);
     EXPECT_EQ(outcome.status.code(), Code::kCorrupt) << bit;
     const size_t offset = bit / 8 < first.size() ? 0 : first.size();
-    EXPECT_THAT(outcome.status.message(), HasSubstr("at byte " + std::to_string(offset) + ": the checksum"));
+    EXPECT_THAT(outcome.status.message(), HasSubstr("at byte " + std::to_string(offset) + ": the checksum of "));
   }
 }
 
@@ -133,7 +115,7 @@ TEST(TFRecord, FindsCutAndDamagedGzip) {
 }
 
 TEST(TFRecord, NamesAFileThatIsNotThere) {
-  const Outcome outcome = ReadAll("/nowhere/a.tfrecord");
+  const FileRecords outcome = ReadAll("/nowhere/a.tfrecord");
   EXPECT_EQ(outcome.status.code(), Code::kNotFound);
   EXPECT_THAT(outcome.status.message(), HasSubstr("/nowhere/a.tfrecord"));
 }

@@ -1,0 +1,103 @@
+// Blocks of records that are bytes: what the readers of TFRecord, lines, tar and their like make.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sidecar/core/record.h"
+
+namespace headrace::side {
+
+class BytesBlockPool;
+
+class BytesBlock : public Block {
+ public:
+  // Parsers may read this many bytes beyond the last record, whatever lies there.
+  static constexpr size_t kPadding = 64;
+
+  // Where its records come from; set by those who fill it.
+  struct Origin {
+    const std::string* path = nullptr;  // of the file; outlives the block
+    uint64_t offset = 0;                // of data()[0] in the uncompressed file
+    size_t before = 0;                  // bytes of a record before its first field
+    uint64_t first_line = 0;            // of the first record, from 1; 0: places are told by offset
+    size_t fields = 1;                  // of a record
+  };
+  Origin origin;
+
+  std::span<const uint8_t> Bytes(int64_t row, size_t field = 0) const override {
+    const Extent& extent = extents_[static_cast<size_t>(row) * origin.fields + field];
+    return {data_ + extent.begin, extent.size};
+  }
+  void Prefetch(int64_t row) const override {
+    const Extent& extent = extents_[static_cast<size_t>(row) * origin.fields];
+    const uint8_t* const data = data_ + extent.begin;
+    // The processor's own prefetching takes over from there.
+    for (size_t at = 0; at < extent.size && at < 6 * 64; at += 64) __builtin_prefetch(data + at);
+    __builtin_prefetch(data + extent.size);
+  }
+  size_t memory() const override { return capacity_ + extents_.capacity() * sizeof(Extent); }
+  std::string Place(int64_t row) const override {
+    const std::string begin = *origin.path + ": ";
+    if (origin.first_line > 0) return begin + "line " + std::to_string(origin.first_line + static_cast<uint64_t>(row));
+    const uint64_t first_field = extents_[static_cast<size_t>(row) * origin.fields].begin;
+    return begin + "record at byte " + std::to_string(origin.offset + first_field - origin.before);
+  }
+
+  // ---- For those who fill it.
+  uint8_t* data() { return data_; }
+  size_t capacity() const { return capacity_; }
+  int64_t rows() const { return static_cast<int64_t>(extents_.size() / origin.fields); }
+  // Adds a field, in the order of rows and of fields within a row.
+  void Add(size_t begin, size_t size) {
+    extents_.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(size)});
+  }
+
+ private:
+  friend class BytesBlockPool;
+  struct Extent {
+    uint32_t begin = 0;
+    uint32_t size = 0;
+  };
+
+  BytesBlock(BytesBlockPool* pool, uint8_t* data, size_t capacity) : pool_(*pool), data_(data), capacity_(capacity) {}
+  void Dropped() override;
+
+  BytesBlockPool& pool_;
+  uint8_t* const data_;  // the pool's
+  const size_t capacity_;
+  std::vector<Extent> extents_;
+};
+
+// Makes blocks and keeps those of the usual size for reuse, so that a steady stream touches no new pages. They lie in
+// huge pages where the kernel has some: records that a shuffle has mixed lie far apart, and each would cost a page
+// walk. Must outlive every block it made; used by the thread that uses these.
+class BytesBlockPool {
+ public:
+  static constexpr size_t kUsualBytes = (256 << 10) - BytesBlock::kPadding;
+
+  BytesBlockPool() = default;
+  BytesBlockPool(const BytesBlockPool&) = delete;
+  BytesBlockPool& operator=(const BytesBlockPool&) = delete;
+  ~BytesBlockPool();
+
+  // An empty block for at least `bytes`.
+  BytesBlock* Get(size_t bytes);
+
+ private:
+  friend class BytesBlock;
+  static constexpr size_t kSlabBytes = 2 << 20;  // a huge page
+  static constexpr size_t kBlocksPerSlab = kSlabBytes / (kUsualBytes + BytesBlock::kPadding);
+
+  void AddSlab();
+  void Return(BytesBlock* block);
+
+  std::vector<void*> slabs_;
+  std::vector<std::unique_ptr<BytesBlock>> kept_;
+};
+
+inline void BytesBlock::Dropped() { pool_.Return(this); }
+
+}  // namespace headrace::side

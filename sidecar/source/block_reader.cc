@@ -1,0 +1,116 @@
+#include "sidecar/source/block_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace headrace::side {
+namespace {
+
+class BlockReader : public Stream<Record> {
+ public:
+  BlockReader(SourceContext& context, uint32_t file, std::unique_ptr<ByteStream> bytes, std::unique_ptr<Framer> framer)
+      : pool_(context.blocks),
+        quarantine_(context.quarantine),
+        path_(context.files.paths[file]),
+        bytes_(std::move(bytes)),
+        framer_(std::move(framer)) {}
+
+  Result<size_t> Read(std::span<Record> out) override {
+    ASSIGN_OR_RETURN(const bool more, HaveRecords());
+    if (!more) return size_t{0};
+    const size_t read = std::min(out.size(), static_cast<size_t>(rows_ - next_));
+    for (size_t i = 0; i < read; ++i) {
+      out[i].block = block_;
+      out[i].value = next_++;
+    }
+    return read;
+  }
+
+  Result<uint64_t> PassOver(uint64_t n) override {
+    uint64_t passed = 0;
+    while (passed < n) {
+      ASSIGN_OR_RETURN(const bool more, HaveRecords());
+      if (!more) break;
+      const auto here = std::min(n - passed, static_cast<uint64_t>(rows_ - next_));
+      next_ += static_cast<int64_t>(here);
+      passed += here;
+    }
+    return passed;
+  }
+
+ private:
+  // Makes next_ < rows_. false: the file is over.
+  Result<bool> HaveRecords() {
+    while (next_ == rows_) {
+      if (!error_.ok()) {
+        // What follows such a place cannot be found: the rest of the file is left out with it.
+        RETURN_IF_ERROR(quarantine_.Take(error_));
+        return false;
+      }
+      if (ended_ && rest_.empty()) return false;
+      RETURN_IF_ERROR(ReadBlock());
+    }
+    return true;
+  }
+
+  // Reads what follows into a new block, until it holds a record, or the file is over.
+  Status ReadBlock() {
+    size_t capacity = BytesBlockPool::kUsualBytes;
+    while (true) {
+      capacity = std::max(capacity, rest_.size() + 1);
+      BytesBlock* const block = pool_.Get(capacity);
+      const BlockRef held(block);
+      block->origin = {&path_, offset_};
+      std::copy(rest_.begin(), rest_.end(), block->data());
+      size_t size = rest_.size();
+      while (size < block->capacity() && !ended_) {
+        ASSIGN_OR_RETURN(const size_t read, bytes_->Read(block->data() + size, block->capacity() - size));
+        size += read;
+        ended_ = read == 0;
+      }
+      Framer::Outcome outcome = framer_->Frame(block, size, ended_);
+      rest_.assign(block->data() + outcome.consumed, block->data() + size);
+      if (!outcome.error.ok()) {
+        error_ = Status(outcome.error.code(), path_ + ": at byte " + std::to_string(offset_ + outcome.consumed) + ": " +
+                                                  outcome.error.message());
+        rest_.clear();
+      } else if (ended_ && outcome.consumed < size) {
+        return Internal(path_ + ": at byte " + std::to_string(offset_ + outcome.consumed) +
+                        ": the format's reader left " + std::to_string(size - outcome.consumed) + " bytes over");
+      } else if (outcome.consumed == 0 && !ended_) {
+        // A record that is larger than the block. Its length is not believed before the bytes are there.
+        capacity = std::clamp(outcome.wanted, capacity * 2, capacity * 16);
+        continue;
+      }
+      offset_ += outcome.consumed;
+      rows_ = block->rows();
+      next_ = 0;
+      block_ = held;
+      return {};
+    }
+  }
+
+  BytesBlockPool& pool_;
+  Quarantine& quarantine_;
+  const std::string& path_;
+  const std::unique_ptr<ByteStream> bytes_;
+  const std::unique_ptr<Framer> framer_;
+  BlockRef block_;
+  int64_t rows_ = 0;           // of block_
+  int64_t next_ = 0;           // row of block_ to be read
+  std::vector<uint8_t> rest_;  // of the last block: what is no whole record
+  uint64_t offset_ = 0;        // in the file, of rest_
+  bool ended_ = false;         // the file has no bytes after rest_
+  Status error_;               // after the records of block_
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Stream<Record>>> ReadBlocks(SourceContext& context, uint32_t file,
+                                                   std::unique_ptr<Framer> framer) {
+  ASSIGN_OR_RETURN(auto bytes, OpenByteStream(context.files, file, context.compression, &context.bytes_read));
+  return std::unique_ptr<Stream<Record>>(
+      std::make_unique<BlockReader>(context, file, std::move(bytes), std::move(framer)));
+}
+
+}  // namespace headrace::side
