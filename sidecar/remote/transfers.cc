@@ -29,7 +29,6 @@ constexpr long kLocalTimeoutMs = 2000;
 // A reply that brings less than this many bytes a second for that many seconds is given up and asked for again.
 constexpr long kSlowBytes = 4 << 10;
 constexpr long kSlowSeconds = 30;
-constexpr milliseconds kUsualFirstByte{200};  // until a host has answered
 
 void InitCurlOnce() {
   static const CURLcode done = curl_global_init(CURL_GLOBAL_ALL);
@@ -136,7 +135,7 @@ class Transfers::Loop {
     Pace pace;
     int under_way = 0;
     std::deque<Live*> waiting;
-    milliseconds first_byte{kUsualFirstByte};  // running mean
+    UsualTime first_byte;
   };
 
   void Run() {
@@ -371,13 +370,12 @@ class Transfers::Loop {
       double answered = 0;
       curl_easy_getinfo(live.easy, CURLINFO_PRETRANSFER_TIME, &sent);
       curl_easy_getinfo(live.easy, CURLINFO_STARTTRANSFER_TIME, &answered);
-      const milliseconds took(static_cast<int64_t>(std::max(answered - sent, 0.0) * 1000));
-      host.first_byte = (host.first_byte * 7 + took) / 8;
+      host.first_byte.Add(milliseconds(static_cast<int64_t>(std::max(answered - sent, 0.0) * 1000)));
     }
     EndAttempt(live);
     const Fate fate = live.call->Judge(reply);
     if (fate == Fate::kDone) host.pace.Answered();
-    if (fate == Fate::kThrottled) host.pace.Throttled(Clock::now());
+    if (fate == Fate::kThrottled) host.pace.Throttled();
     if (fate == Fate::kDone || fate == Fate::kFailed || live.attempts >= policy_.max_attempts) {
       Finish(live, std::move(reply), fate);
       return;

@@ -74,16 +74,23 @@ void ReadFaults() {
   }
   const double whole = ReadRate(folder.path(), {});
   std::printf("%-52s %8.0f MB/s\n", "read 2 GiB, one file after another", whole / 1e6);
-  const auto with = [&](const char* what, void (*spoil)(Answer*)) {
-    const double rate = ReadRate(folder.path(), [spoil](int request, const SeenRequest&, Answer* answer) {
-      if (request % 20 == 7) spoil(answer);
-    });
+  const auto with = [&](const char* what, Answer (*spoil)(const std::function<Answer()>& ask)) {
+    const double rate =
+        ReadRate(folder.path(), [spoil](int request, const SeenRequest&, const std::function<Answer()>& ask) {
+          return request % 20 == 7 ? spoil(ask) : ask();
+        });
     std::printf("%-52s %8.0f MB/s  %5.2f of the faultless\n", what, rate / 1e6, rate / whole);
   };
-  with("... with 5 % of replies 503",
-       [](Answer* answer) { *answer = {.status = 503, .body = "<Error><Code>SlowDown</Code></Error>"}; });
-  with("... with 5 % of replies broken off", [](Answer* answer) { answer->reset_after = answer->body.size() / 2; });
-  with("... with 5 % of replies that never come", [](Answer* answer) { answer->silent = true; });
+  with("... with 5 % of replies 503", [](const std::function<Answer()>&) {
+    return Answer{.status = 503, .body = "<Error><Code>SlowDown</Code></Error>"};
+  });
+  with("... with 5 % of replies broken off", [](const std::function<Answer()>& ask) {
+    Answer answer = ask();
+    answer.reset_after = answer.body.size() / 2;
+    return answer;
+  });
+  with("... with 5 % of replies that never come",
+       [](const std::function<Answer()>&) { return Answer{.silent = true}; });
 }
 
 void ListMany() {

@@ -59,9 +59,8 @@ S3Server::S3Server(Fault fault) : fault_(std::move(fault)) {
   proxy_ = std::make_unique<fakes::HttpFaults>(
       [this](const fakes::SeenRequest& request) {
         const int number = requests_++;
-        fakes::Answer answer = Forward(request.raw);
-        if (fault_) fault_(number, request, &answer);
-        return answer;
+        const auto ask = [&] { return Forward(request.raw); };
+        return fault_ ? fault_(number, request, ask) : ask();
       },
       /*handles_at_once=*/true);
 }

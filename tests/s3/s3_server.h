@@ -16,8 +16,10 @@ namespace headrace::side {
 
 class S3Server {
  public:
-  // What becomes of the n-th request, from 0; it may change the server's answer. None: nothing.
-  using Fault = std::function<void(int request, const fakes::SeenRequest& seen, fakes::Answer* answer)>;
+  // The answer to the n-th request, from 0: what the server says to it (`ask` asks), changed, or something else. None:
+  // what the server says.
+  using Fault = std::function<fakes::Answer(int request, const fakes::SeenRequest& seen,
+                                            const std::function<fakes::Answer()>& ask)>;
   explicit S3Server(Fault fault = {});
   ~S3Server();
   S3Server(const S3Server&) = delete;

@@ -93,15 +93,16 @@ TEST_F(S3, ListsAndReadsObjects) {
 TEST_F(S3, ReadsThroughFaults) {
   int faults = 0;
   std::mutex mutex;
-  S3Server server([&](int request, const SeenRequest& seen, Answer* answer) {
-    if (request % 20 != 7 || seen.method != "GET") return;
+  S3Server server([&](int request, const SeenRequest& seen, const std::function<Answer()>& ask) {
+    if (request % 20 != 7 || seen.method != "GET") return ask();
     const std::lock_guard lock(mutex);
-    switch (faults++ % 4) {
-      case 0: *answer = {.status = 503, .body = "<Error><Code>SlowDown</Code></Error>"}; break;
-      case 1: answer->reset_after = answer->body.size() / 2; break;
-      case 2: answer->silent = true; break;
-      case 3: answer->close_after = answer->body.size() / 3; break;
-    }
+    const int fault = faults++ % 4;
+    if (fault == 0) return Answer{.status = 503, .body = "<Error><Code>SlowDown</Code></Error>"};
+    Answer answer = ask();
+    if (fault == 1) answer.reset_after = answer.body.size() / 2;
+    if (fault == 2) answer.silent = true;
+    if (fault == 3) answer.close_after = answer.body.size() / 3;
+    return answer;
   });
   // Parts start where the last one ends: of 256 KiB, 512 KiB and the rest.
   const std::string data = Numbered(1100000);
