@@ -132,6 +132,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   const TransformContext transform{pipeline->sharing_, &made.spec, SourceDecoder(made.spec)};
   if (const auto* files = std::get_if<FilesSource>(&made.spec.source)) {
     ASSIGN_OR_RETURN(pipeline->source_.files, ListFiles(*files, data_dir));
+    pipeline->source_.spec = &made.spec;
     pipeline->source_.compression = files->compression;
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));
   }

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
+#include <vector>
 
 #include "common/spec/plan.h"
 #include "sidecar/core/bytes_block.h"
@@ -16,10 +18,12 @@ namespace headrace::side {
 
 // Outlives every data set and stream of a loader.
 struct SourceContext {
+  const InputSpec* spec = nullptr;  // whose source these files are
   FileTable files;
   Compression compression = Compression::kAuto;
   BytesBlockPool blocks;
   std::atomic<uint64_t> bytes_read{0};
+  std::set<std::vector<int32_t>> column_orders;  // that blocks refer to (BytesBlock::Origin::columns)
 };
 
 // A file format: one file in this folder and one line in table.cc.

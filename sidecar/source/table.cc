@@ -1,5 +1,7 @@
 #include "common/spec/padding.h"
 #include "sidecar/source/block_reader.h"
+#include "sidecar/source/csv.h"
+#include "sidecar/source/lines.h"
 #include "sidecar/source/source.h"
 #include "sidecar/source/tfrecord.h"
 
@@ -11,6 +13,11 @@ Result<std::unique_ptr<Stream<Record>>> OpenFramed(SourceContext& context, uint3
   return ReadBlocks(context, file, MakeFramer());
 }
 
+template <BlankLines blank>
+Result<std::unique_ptr<Stream<Record>>> OpenLines(SourceContext& context, uint32_t file) {
+  return ReadBlocks(context, file, MakeLineFramer(blank));
+}
+
 }  // namespace
 
 const Format& FormatOf(FileFormat format) {
@@ -18,8 +25,21 @@ const Format& FormatOf(FileFormat format) {
       OpenFramed<MakeTFRecordFramer>, [](const InputSpec& spec) {
         return CheckTFRecords(spec.features.empty() ? MakeBytesDecoder() : MakeExampleDecoder(PaddedFeatures(spec)));
       }};
+  static constexpr Format kText = {OpenLines<BlankLines::kAreRecords>, [](const InputSpec&) { return MakeBytesDecoder(); }};
+  static constexpr Format kCsv = {
+      [](SourceContext& context, uint32_t file) { return ReadBlocks(context, file, MakeCsvFramer(context)); },
+      [](const InputSpec& spec) {
+        return MakeCsvDecoder(spec.features, std::get<FilesSource>(spec.source).csv.delimiter);
+      }};
+  static constexpr Format kJsonLines = {
+      OpenLines<BlankLines::kArePassedOver>, [](const InputSpec& spec) {
+        return spec.features.empty() ? MakeBytesDecoder() : MakeJsonDecoder(PaddedFeatures(spec));
+      }};
   switch (format) {
     case FileFormat::kTFRecord: return kTFRecord;
+    case FileFormat::kText: return kText;
+    case FileFormat::kCsv: return kCsv;
+    case FileFormat::kJsonLines: return kJsonLines;
   }
   return kTFRecord;
 }
