@@ -5,6 +5,7 @@
 
 #include "common/spec/components.h"
 #include "common/spec/features.h"
+#include "common/spec/formats.h"
 #include "common/spec/object_reader.h"
 #include "common/spec/remote_path.h"
 #include "common/spec/tensor_fields.h"
@@ -45,7 +46,7 @@ ObjectStoreOptions ParseObjectStore(const json& object, const std::string& path,
 
 FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
   FilesSource files;
-  files.format = reader.Enum<FileFormat>("format", {{"TFRecord", FileFormat::kTFRecord}}, FileFormat::kTFRecord);
+  ParseFormat(reader, &files, errors);
   files.compression = reader.Enum<Compression>(
       "compression", {{"Auto", Compression::kAuto}, {"None", Compression::kNone}, {"Gzip", Compression::kGzip}},
       Compression::kAuto);
@@ -238,6 +239,7 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
                            "\" does not go with strategy ParameterServer: each worker reads everything by itself, and "
                            "nothing is sharded; use Off, or strategy MultiWorkerMirrored"});
   }
+  if (files) CheckFormat(spec, errors);
   int batches = 0;
   int enumerates = 0;
   const auto check_pipeline = [&](const std::vector<Transformation>& pipeline, const std::string& path) {
@@ -246,6 +248,9 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
       if (std::holds_alternative<Interleave>(pipeline[i]) && (!files || i != 0)) {
         errors->push_back({item, files ? "must come first: it reads the files, and all others act on their records"
                                        : "goes with spec.source.files only"});
+      }
+      if (const auto* shuffle = std::get_if<Shuffle>(&pipeline[i]); shuffle != nullptr && shuffle->global && &pipeline == &spec.pipeline) {
+        CheckGlobalShuffle(spec, i, item, errors);
       }
       if (std::holds_alternative<Batch>(pipeline[i]) && ++batches > 2) {
         errors->push_back({item, "is the third batch; at most two are offered"});
@@ -336,10 +341,11 @@ json ToJson(const InputSpec& spec) {
     const char* const compression = files->compression == Compression::kAuto   ? "Auto"
                                     : files->compression == Compression::kGzip ? "Gzip"
                                                                                : "None";
-    out["source"]["files"] = {{"format", "TFRecord"},
+    out["source"]["files"] = {{"format", FormatName(files->format)},
                               {"paths", files->paths},
                               {"compression", compression},
                               {"pipeline", PipelineToJson(files->pipeline)}};
+    FormatToJson(*files, &out["source"]["files"]);
     // Left out where it says nothing, so that plans of mounted files keep their hash.
     for (const auto& [name, value] :
          {std::pair("endpoint", &files->object_store.endpoint), std::pair("region", &files->object_store.region)}) {

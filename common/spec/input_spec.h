@@ -16,10 +16,17 @@
 
 namespace headrace {
 
-enum class FileFormat { kTFRecord, kText, kCsv, kJsonLines };
-// Whether a record is a string of bytes, which without features is delivered as such: as the component kRecordName.
-constexpr bool RecordsAreBytes(FileFormat format) { return format == FileFormat::kTFRecord; }
-inline constexpr char kRecordName[] = "record";
+enum class FileFormat { kTFRecord, kText, kCsv, kJsonLines, kFixedLength, kNumPy };
+// Where a record is a string of bytes, which without features is delivered as such: the name of that component; else "".
+constexpr const char* RecordName(FileFormat format) {
+  switch (format) {
+    case FileFormat::kText: return "line";
+    case FileFormat::kTFRecord:
+    case FileFormat::kJsonLines: return "record";
+    default: return "";
+  }
+}
+constexpr bool RecordsAreBytes(FileFormat format) { return *RecordName(format) != 0; }
 enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first bytes
 
 // How one tensor is read out of a record (tf.io.FixedLenFeature).
@@ -40,7 +47,8 @@ struct Feature {
 
 // tf.data's transformations. Counts are of elements at that point of the pipeline.
 struct Shuffle {
-  int64_t buffer_size = 0;
+  bool global = false;          // scope Global: all records in one random order, of an index; first in the pipeline
+  int64_t buffer_size = 0;      // of scope Buffer
   std::optional<int64_t> seed;  // none: a seed of the run, the same on every worker
   bool reshuffle_each_iteration = true;
 };
@@ -156,12 +164,20 @@ struct CsvOptions {
   char delimiter = ',';
 };
 
+// Where records of one length lie in a file (tf.data.FixedLengthRecordDataset).
+struct FixedLength {
+  std::optional<int64_t> record_bytes;  // none: what the features take
+  int64_t header_bytes = 0;
+  int64_t footer_bytes = 0;
+};
+
 struct FilesSource {
   FileFormat format = FileFormat::kTFRecord;
   std::vector<std::string> paths;  // globs; each glob's matches in lexical order
   Compression compression = Compression::kAuto;
   ObjectStoreOptions object_store;
   CsvOptions csv;  // of format CSV
+  FixedLength fixed_length;  // of format FixedLength
   std::vector<Transformation>
       pipeline;  // on the list of file names, before reading: Repeat, Take, Skip, Shard, Shuffle
 };
@@ -200,6 +216,7 @@ enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };
 enum class Rebatch { kPerBatch, kContinuous };
 enum class MemoryKind { kAuto, kHost };
 
+std::string_view FormatName(FileFormat format);       // "TFRecord", "CSV", ...
 std::string_view PolicyName(AutoShardPolicy policy);  // "Auto", "File", ...
 std::string_view StrategyName(Strategy strategy);     // "Mirrored", ...
 

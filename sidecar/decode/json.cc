@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "common/spec/text_formats.h"
 #include "sidecar/core/arena.h"
 #include "sidecar/core/bytes_block.h"
 #include "sidecar/decode/convert.h"
@@ -49,29 +50,6 @@ struct Node {
   std::vector<Node> children;
 };
 
-// The words of a JSON pointer (RFC 6901), of which each begins with '/'.
-std::vector<std::string> WordsOf(const std::string& path) {
-  std::vector<std::string> words;
-  for (size_t i = 0; i < path.size(); ++i) {
-    if (path[i] == '/') {
-      words.emplace_back();
-    } else if (path[i] == '~' && i + 1 < path.size()) {
-      words.back() += path[++i] == '1' ? '/' : '~';
-    } else {
-      words.back() += path[i];
-    }
-  }
-  return words;
-}
-
-// Feature::path, or its default: the field of the feature's name.
-std::string PathOf(const Feature& feature) {
-  if (!feature.path.empty()) return feature.path;
-  std::string path = "/";
-  for (const char c : feature.name) path += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-  return path;
-}
-
 Node* ChildOf(Node* node, const std::string& name) {
   const auto it =
       std::find_if(node->children.begin(), node->children.end(), [&](const Node& child) { return child.name == name; });
@@ -92,7 +70,7 @@ class JsonDecoder : public Decoder {
  public:
   explicit JsonDecoder(const std::vector<Feature>& features) {
     for (const Feature& feature : features) {
-      Leaf leaf{feature, PathOf(feature)};
+      Leaf leaf{feature, JsonPointerOf(feature)};
       leaf.component = leaves_.size();
       leaf.value_bytes = DTypeSize(feature.dtype);
       for (size_t d = 1; d < feature.shape.size(); ++d) leaf.unit *= static_cast<size_t>(feature.shape[d]);
@@ -101,7 +79,7 @@ class JsonDecoder : public Decoder {
       leaf.row_bytes = leaf.ragged ? sizeof(BytesRef) : entries * leaf.unit * leaf.value_bytes;
       leaf.default_row = leaf.ragged ? std::vector<uint8_t>(sizeof(BytesRef)) : DefaultRow(feature);
       Node* node = &root_;
-      for (const std::string& word : WordsOf(leaf.path)) node = ChildOf(node, word);
+      for (const std::string& word : JsonPointerWords(leaf.path)) node = ChildOf(node, word);
       node->leaf = leaves_.size();
       leaves_.push_back(std::move(leaf));
     }

@@ -5,7 +5,9 @@
 #include "sidecar/core/random.h"
 #include "sidecar/distribute/deal.h"
 #include "sidecar/loader/look_ahead.h"
+#include "sidecar/source/stored_block.h"
 #include "sidecar/transform/batch.h"
+#include "sidecar/transform/global_shuffle.h"
 #include "sidecar/transform/table.h"
 
 namespace headrace::side {
@@ -30,9 +32,20 @@ MakeDecoder SourceDecoder(const InputSpec& spec) {
 }
 
 DatasetPtr<Record> MakeSource(const Plan& plan, const TransformContext& transform, SourceContext* context) {
-  if (const auto* range = std::get_if<RangeSource>(&plan.spec.source)) return MakeRange(*range);
+  // ParseInputSpec lets a shuffle of scope Global stand first, and where there is an index, only.
+  const Shuffle* global = nullptr;
+  if (!plan.spec.pipeline.empty()) global = std::get_if<Shuffle>(&plan.spec.pipeline[0]);
+  if (global != nullptr && !global->global) global = nullptr;
+  const auto ordered = [&](std::unique_ptr<const IndexedDataset> records) -> DatasetPtr<Record> {
+    if (global == nullptr) return records;
+    return std::make_unique<GlobalShuffleDataset>(std::move(records), *global, 1);
+  };
+  if (const auto* range = std::get_if<RangeSource>(&plan.spec.source)) return ordered(MakeRange(*range));
   if (const auto* tensors = std::get_if<TensorsSource>(&plan.spec.source)) {
-    return MakeRows(tensors->tensors[0].shape[0]);
+    return ordered(MakeRows(tensors->tensors[0].shape[0]));
+  }
+  if (global != nullptr) {
+    return ordered(MakeIndexedFiles(MakeFileList(plan, transform, *context), *context->format, context));
   }
   Interleave interleave;
   if (!plan.spec.pipeline.empty()) {
@@ -40,8 +53,7 @@ DatasetPtr<Record> MakeSource(const Plan& plan, const TransformContext& transfor
   }
   // With one file open at a time the block length changes no order: read as much at once as is asked for.
   if (interleave.cycle_length == 1) interleave.block_length = INT64_MAX;
-  return ReadFiles(MakeFileList(plan, transform, *context), interleave,
-                   FormatOf(std::get<FilesSource>(plan.spec.source).format), context);
+  return ReadFiles(MakeFileList(plan, transform, *context), interleave, *context->format, context);
 }
 
 }  // namespace
@@ -133,6 +145,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   if (const auto* files = std::get_if<FilesSource>(&made.spec.source)) {
     ASSIGN_OR_RETURN(pipeline->source_.files, ListFiles(*files, data_dir));
     pipeline->source_.spec = &made.spec;
+    pipeline->source_.format = &FormatOf(files->format);
     pipeline->source_.compression = files->compression;
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));
   }

@@ -1,6 +1,7 @@
 #include "common/spec/padding.h"
 #include "sidecar/source/block_reader.h"
 #include "sidecar/source/csv.h"
+#include "sidecar/source/fixed_records.h"
 #include "sidecar/source/lines.h"
 #include "sidecar/source/source.h"
 #include "sidecar/source/tfrecord.h"
@@ -35,11 +36,15 @@ const Format& FormatOf(FileFormat format) {
       OpenLines<BlankLines::kArePassedOver>, [](const InputSpec& spec) {
         return spec.features.empty() ? MakeBytesDecoder() : MakeJsonDecoder(PaddedFeatures(spec));
       }};
+  static constexpr Format kFixedLength = {OpenStoredRecords, MakeFixedDecoder, IndexFixedLength};
+  static constexpr Format kNumPy = {OpenStoredRecords, MakeFixedDecoder, IndexNumPy};
   switch (format) {
     case FileFormat::kTFRecord: return kTFRecord;
     case FileFormat::kText: return kText;
     case FileFormat::kCsv: return kCsv;
     case FileFormat::kJsonLines: return kJsonLines;
+    case FileFormat::kFixedLength: return kFixedLength;
+    case FileFormat::kNumPy: return kNumPy;
   }
   return kTFRecord;
 }

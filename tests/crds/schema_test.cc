@@ -76,6 +76,13 @@ TEST(CrdSchema, HasTheFieldsOfTheParser) {
   for (const char* text :
        {kEverything, R"({"source": {"range": {"start": 1, "stop": 9, "step": 2, "dtype": "int32"}}})",
         R"({"source": {"function": {"command": ["a"], "maxElementBytes": 1}}})",
+        R"({"source": {"files": {"format": "FixedLength", "paths": ["a"], "fixedLength": {"recordBytes": 9},
+            "pipeline": [{"shuffle": {"scope": "Global"}}]}},
+            "features": [{"name": "x"}], "pipeline": [{"shuffle": {"scope": "Global"}}]})",
+        R"({"source": {"files": {"format": "CSV", "paths": ["a"],
+            "csv": {"header": false, "columns": ["a", "b"], "delimiter": ";"}}},
+            "features": [{"name": "x", "shape": [2], "columns": ["a", "b"]}]})",
+        R"({"source": {"files": {"format": "JSONLines", "paths": ["a"]}}, "features": [{"name": "x", "path": "/a"}]})",
         R"({"source": {"tensors": [{"name": "a", "dtype": "int8", "shape": [1], "values": [1]}]}})"}) {
     const auto spec = ParseInputSpec(json::parse(text));
     ASSERT_TRUE(spec.ok()) << spec.status().ToString();
