@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/words.h"
+#include "common/spec/text_formats.h"
 
 namespace headrace {
 namespace {
@@ -18,10 +19,14 @@ struct FormatEntry {
   bool indexed = false;
   bool compressible = true;
   const char* options = "";  // the field of spec.source.files that is this format's own
+  bool columns = false;      // a feature may be made of several columns
 };
 
 constexpr FormatEntry kFormats[] = {
     {"TFRecord", FileFormat::kTFRecord},
+    {"Text", FileFormat::kText},
+    {"CSV", FileFormat::kCsv, false, true, "csv", true},
+    {"JSONLines", FileFormat::kJsonLines},
     {"FixedLength", FileFormat::kFixedLength, true, false, "fixedLength"},
     {"NumPy", FileFormat::kNumPy, true, false},
 };
@@ -54,6 +59,9 @@ void ParseFormat(ObjectReader& reader, FilesSource* files, std::vector<FieldErro
     reader.Error(options, "goes with format " + std::string(entry.name) + ", and format is " +
                               std::string(FormatName(files->format)));
   }
+  if (files->format == FileFormat::kCsv) {
+    if (const json* object = reader.Object("csv")) files->csv = ParseCsv(*object, reader.Path("csv"), errors);
+  }
   if (files->format == FileFormat::kFixedLength) {
     if (const json* object = reader.Object("fixedLength")) {
       ObjectReader options(*object, reader.Path("fixedLength"), errors);
@@ -65,6 +73,7 @@ void ParseFormat(ObjectReader& reader, FilesSource* files, std::vector<FieldErro
 }
 
 void FormatToJson(const FilesSource& files, json* out) {
+  if (files.format == FileFormat::kCsv) (*out)["csv"] = CsvToJson(files.csv);
   if (files.format == FileFormat::kFixedLength) {
     json options = {{"headerBytes", files.fixed_length.header_bytes}, {"footerBytes", files.fixed_length.footer_bytes}};
     if (files.fixed_length.record_bytes) options["recordBytes"] = *files.fixed_length.record_bytes;
@@ -80,6 +89,19 @@ void CheckFormat(const InputSpec& spec, std::vector<FieldError>* errors) {
                        "does not go with format " + std::string(entry.name) +
                            ", whose records are read from where they lie; decompress the files and leave it out"});
   }
+  for (size_t i = 0; i < spec.features.size(); ++i) {
+    const std::string field = "spec.features[" + std::to_string(i) + "]";
+    const std::string format = ", and spec.source.files.format is " + std::string(entry.name);
+    if (!spec.features[i].columns.empty() && !entry.columns) {
+      errors->push_back({field + ".columns", "goes with formats that have columns" + format});
+    }
+    if (!spec.features[i].path.empty() && files.format != FileFormat::kJsonLines) {
+      errors->push_back({field + ".path", "goes with format JSONLines" + format});
+    }
+  }
+  if (files.format == FileFormat::kText) CheckText(spec, errors);
+  if (files.format == FileFormat::kCsv) CheckCsv(spec, errors);
+  if (files.format == FileFormat::kJsonLines) CheckJsonLines(spec, errors);
   if (files.format != FileFormat::kFixedLength && files.format != FileFormat::kNumPy) return;
   int64_t bytes = 0;
   for (size_t i = 0; i < spec.features.size(); ++i) {

@@ -11,7 +11,6 @@
 
 namespace headrace {
 
-std::string_view FormatName(FileFormat format);  // "TFRecord", ...
 // Whether the loader knows where each record of such a file lies without reading the ones before it.
 bool IsIndexed(FileFormat format);
 

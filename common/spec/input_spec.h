@@ -16,15 +16,25 @@
 
 namespace headrace {
 
-enum class FileFormat { kTFRecord, kFixedLength, kNumPy };
-// Whether a record is a string of bytes, which without features is delivered as such: as the component kRecordName.
-constexpr bool RecordsAreBytes(FileFormat format) { return format == FileFormat::kTFRecord; }
-inline constexpr char kRecordName[] = "record";
+enum class FileFormat { kTFRecord, kText, kCsv, kJsonLines, kFixedLength, kNumPy };
+// Where a record is a string of bytes, which without features is delivered as such: the name of that component; else "".
+constexpr const char* RecordName(FileFormat format) {
+  switch (format) {
+    case FileFormat::kText: return "line";
+    case FileFormat::kTFRecord:
+    case FileFormat::kJsonLines: return "record";
+    default: return "";
+  }
+}
+constexpr bool RecordsAreBytes(FileFormat format) { return *RecordName(format) != 0; }
 enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first bytes
 
 // How one tensor is read out of a record (tf.io.FixedLenFeature).
 struct Feature {
-  std::string name;  // the key of the tf.train.Example and the name of the component
+  std::string name;  // of the component, and of what it is read from: a key of the tf.train.Example, a column
+  // The columns that it is made of, one value of each in row-major order; empty: the one of its name.
+  std::vector<std::string> columns;
+  std::string path;  // JSONLines: a JSON pointer to where it stands; "": the field of its name
   DType dtype = DType::kFloat32;
   // Of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes, string one of one value. -1, as
   // the first, is as many as the record holds: what a paddedBatch pads (tf.io.FixedLenSequenceFeature), or else ragged
@@ -147,6 +157,13 @@ struct ObjectStoreOptions {
   std::string region;  // "": the environment's, else us-east-1
 };
 
+// How the files of format CSV are written.
+struct CsvOptions {
+  bool header = true;                // each file's first line names its columns
+  std::vector<std::string> columns;  // without a header: their names
+  char delimiter = ',';
+};
+
 // Where records of one length lie in a file (tf.data.FixedLengthRecordDataset).
 struct FixedLength {
   std::optional<int64_t> record_bytes;  // none: what the features take
@@ -159,6 +176,7 @@ struct FilesSource {
   std::vector<std::string> paths;  // globs; each glob's matches in lexical order
   Compression compression = Compression::kAuto;
   ObjectStoreOptions object_store;
+  CsvOptions csv;  // of format CSV
   FixedLength fixed_length;  // of format FixedLength
   std::vector<Transformation>
       pipeline;  // on the list of file names, before reading: Repeat, Take, Skip, Shard, Shuffle
@@ -198,6 +216,7 @@ enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };
 enum class Rebatch { kPerBatch, kContinuous };
 enum class MemoryKind { kAuto, kHost };
 
+std::string_view FormatName(FileFormat format);       // "TFRecord", "CSV", ...
 std::string_view PolicyName(AutoShardPolicy policy);  // "Auto", "File", ...
 std::string_view StrategyName(Strategy strategy);     // "Mirrored", ...
 

@@ -2,10 +2,22 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
 namespace headrace::side {
+
+std::string BytesBlock::Place(int64_t row) const {
+  const std::string begin = *origin.path + ": ";
+  const uint64_t first_field = extents_[static_cast<size_t>(row) * origin.fields].begin;
+  if (origin.first_line == 0) {
+    return begin + "record at byte " + std::to_string(origin.offset + first_field - origin.before);
+  }
+  // Counted here, where somebody wants to know: records may be several lines, or have empty ones between them.
+  const auto lines = static_cast<uint64_t>(std::count(data_, data_ + first_field, '\n'));
+  return begin + "line " + std::to_string(origin.first_line + lines);
+}
 
 BytesBlockPool::~BytesBlockPool() {
   for (void* const slab : slabs_) std::free(slab);

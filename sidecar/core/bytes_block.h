@@ -22,8 +22,11 @@ class BytesBlock : public Block {
     const std::string* path = nullptr;  // of the file; outlives the block
     uint64_t offset = 0;                // of data()[0] in the uncompressed file
     size_t before = 0;                  // bytes of a record before its first field
-    uint64_t first_line = 0;            // of the first record, from 1; 0: places are told by offset
+    uint64_t first_line = 0;            // the number of data()[0]'s line, from 1; 0: places are told by offset
     size_t fields = 1;                  // of a record
+    // Where the format's files may order their columns each as they like: which of those that are decoded each column
+    // of this file is, or -1. Outlives the block.
+    const std::vector<int32_t>* columns = nullptr;
   };
   Origin origin;
 
@@ -39,12 +42,7 @@ class BytesBlock : public Block {
     __builtin_prefetch(data + extent.size);
   }
   size_t memory() const override { return capacity_ + extents_.capacity() * sizeof(Extent); }
-  std::string Place(int64_t row) const override {
-    const std::string begin = *origin.path + ": ";
-    if (origin.first_line > 0) return begin + "line " + std::to_string(origin.first_line + static_cast<uint64_t>(row));
-    const uint64_t first_field = extents_[static_cast<size_t>(row) * origin.fields].begin;
-    return begin + "record at byte " + std::to_string(origin.offset + first_field - origin.before);
-  }
+  std::string Place(int64_t row) const override;
 
   // ---- For those who fill it.
   uint8_t* data() { return data_; }

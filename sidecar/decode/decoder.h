@@ -29,6 +29,10 @@ using MakeDecoder = std::function<std::unique_ptr<Decoder>()>;
 std::unique_ptr<Decoder> MakeBytesDecoder();
 // Decodes tf.train.Example.
 std::unique_ptr<Decoder> MakeExampleDecoder(const std::vector<Feature>& features);
+// Decodes lines of CSV, whose blocks say in BytesBlock::Origin which of CsvColumns (csv_fields.h) each field is.
+std::unique_ptr<Decoder> MakeCsvDecoder(const std::vector<Feature>& features, char delimiter);
+// Decodes JSON texts, by the features' paths.
+std::unique_ptr<Decoder> MakeJsonDecoder(const std::vector<Feature>& features);
 std::unique_ptr<Decoder> MakeRangeDecoder(DType dtype);
 std::unique_ptr<Decoder> MakeTensorsDecoder(const TensorsSource& source);
 // The component "index" of enumerate, before those of `rest`.

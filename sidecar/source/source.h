@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
+#include <vector>
 
 #include "common/spec/plan.h"
 #include "sidecar/core/bytes_block.h"
@@ -31,6 +33,7 @@ struct SourceContext {
   BytesBlockPool blocks;
   Quarantine quarantine;
   std::atomic<uint64_t> bytes_read{0};
+  std::set<std::vector<int32_t>> column_orders;  // that blocks refer to (BytesBlock::Origin::columns)
 
   // The index of a file, made when it is first asked for.
   Result<StoredBlock*> Stored(const Format& format, uint32_t file);

@@ -83,6 +83,10 @@ TEST(CrdSchema, HasTheFieldsOfTheParser) {
             "pipeline": [{"shuffle": {"scope": "Global"}}]}},
             "features": [{"name": "x"}], "pipeline": [{"shuffle": {"scope": "Global"}}, {"batch": {"size": 1}}],
             "onError": {"policy": "Skip", "maxSkipped": 3}})",
+        R"({"source": {"files": {"format": "CSV", "paths": ["a"],
+            "csv": {"header": false, "columns": ["a", "b"], "delimiter": ";"}}},
+            "features": [{"name": "x", "shape": [2], "columns": ["a", "b"]}]})",
+        R"({"source": {"files": {"format": "JSONLines", "paths": ["a"]}}, "features": [{"name": "x", "path": "/a"}]})",
         R"({"source": {"tensors": [{"name": "a", "dtype": "int8", "shape": [1], "values": [1]}]}})"}) {
     const auto spec = ParseInputSpec(json::parse(text));
     ASSERT_TRUE(spec.ok()) << spec.status().ToString();
