@@ -19,6 +19,8 @@ struct Command {
 
 extern const Command kRunCommand;
 extern const Command kExplainCommand;
+extern const Command kBenchCommand;
+extern const Command kTopCommand;
 extern const Command kVerifyCommand;
 extern const Command kInjectCommand;
 extern const Command kVersionCommand;

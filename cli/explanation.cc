@@ -102,7 +102,8 @@ json SourceJson(const LocalInput& input, std::vector<std::string>* files, json* 
     }
   }
   return {
-      {"kind", "files"}, {"format", "TFRecord"}, {"paths", source.paths}, {"files", files->size()}, {"bytes", bytes}};
+      {"kind", "files"},          {"format", FormatName(source.format)}, {"paths", source.paths},
+      {"files", files->size()}, {"bytes", bytes}};
 }
 
 // Names of the files each worker reads; null where that cannot be told before the run.

@@ -58,7 +58,7 @@ Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const 
                            {names::kEnvRunId, options.run_id},
                            {names::kEnvDataDir, options.data_directory},
                            {names::kEnvCoordinator, "unix:" + directory + "/coordinator.sock"},
-                           {names::kEnvListen, ""},
+                           {names::kEnvListen, options.metrics ? "127.0.0.1:0" : ""},
                            {"HEADRACE_SERVE_ERRORS", "1"}};  // errors reach us as a trainer would see them
     Result<Process> started = Process::Start(process);
     close(log_fd);
@@ -98,7 +98,9 @@ LoaderGroup::~LoaderGroup() {
   for (Process& function : functions_) function.Stop(kStopTimeoutMs);
 }
 
-std::string LoaderGroup::RunDirectory(int64_t worker) const { return directory_ + "/worker-" + std::to_string(worker); }
+std::string WorkerDirectoryName(int64_t worker) { return "worker-" + std::to_string(worker); }
+
+std::string LoaderGroup::RunDirectory(int64_t worker) const { return directory_ + "/" + WorkerDirectoryName(worker); }
 
 std::string LoaderGroup::Death(int64_t worker) {
   constexpr size_t kTailBytes = 600;

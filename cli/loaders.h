@@ -16,8 +16,12 @@ struct LoaderOptions {
   int64_t replicas_per_worker = 1;
   std::string data_directory;   // relative paths of the spec resolve against it
   std::string run_id;           // seeds unseeded shuffles
+  bool metrics = false;         // serve them on a port of 127.0.0.1, which metrics.addr in each run directory names
   int function_output_fd = -1;  // where the function's processes print to; -1: their logs
 };
+
+// The folder of a worker's loader in that of its run.
+std::string WorkerDirectoryName(int64_t worker);
 
 // Starts the loaders and stops them, with their run directories, when destroyed. Used by one thread.
 class LoaderGroup {
@@ -32,6 +36,7 @@ class LoaderGroup {
 
   int64_t workers() const { return static_cast<int64_t>(loaders_.size()); }
   std::string RunDirectory(int64_t worker) const;  // what HEADRACE_DIR is for its trainers
+  pid_t pid(int64_t worker) const { return loaders_[static_cast<size_t>(worker)].pid(); }
   // Why worker's loader is not there: its exit status and last log lines. Empty while it runs.
   std::string Death(int64_t worker);
   // Why a loader that does not come waits in vain: its function has ended. Empty while that runs, and without one.

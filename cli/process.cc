@@ -138,14 +138,18 @@ int Process::Stop(int timeout_ms) {
 }
 
 Result<ScratchDirectory> ScratchDirectory::Make(const std::string& prefix) {
-  const char* tmpdir = getenv("TMPDIR");
   std::string tried;
-  for (const std::string& parent : {std::string("/dev/shm"), std::string(tmpdir != nullptr ? tmpdir : "/tmp")}) {
+  for (const std::string& parent : ScratchParents()) {
     std::string path = parent + "/" + prefix + "XXXXXX";
     if (mkdtemp(path.data()) != nullptr) return ScratchDirectory(path);
     tried += (tried.empty() ? "" : ", ") + ErrnoStatus(errno, parent).message();
   }
   return Unavailable("no place for a run directory (set TMPDIR): " + tried);
+}
+
+std::vector<std::string> ScratchParents() {
+  const char* tmpdir = getenv("TMPDIR");
+  return {"/dev/shm", tmpdir != nullptr ? tmpdir : "/tmp"};
 }
 
 ScratchDirectory::~ScratchDirectory() {

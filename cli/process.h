@@ -66,6 +66,9 @@ class ScratchDirectory {
 // that was built is enough for `import headrace`.
 std::optional<std::string> PythonPath();
 
+// Where scratch directories are made, in the order in which they are tried.
+std::vector<std::string> ScratchParents();
+
 // The path of `name` beside the running binary, else `name` itself, for PATH to resolve.
 std::string SiblingBinary(const std::string& name);
 

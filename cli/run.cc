@@ -29,6 +29,8 @@ as its trainer: HEADRACE_DIR tells headrace.connect() where its loader is, and M
 MASTER_PORT, RANK and WORLD_SIZE are set as torchrun sets them. The exit status is that of the
 first trainer that fails.
 
+While it runs, `headrace top` in another terminal shows how fast the loaders are and who waits.
+
 Relative paths in spec.source.files.paths are relative to the folder of FILE.
 
 Examples:
@@ -152,6 +154,7 @@ Result<int> RunInput(const CommandLine& line) {
   loader_options.workers = options.workers;
   loader_options.replicas_per_worker = options.replicas;
   loader_options.function_output_fd = STDERR_FILENO;
+  loader_options.metrics = true;
   loader_options.data_directory = input.data_directory;
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   loader_options.run_id = input.name + "-" + std::to_string(now);

@@ -1,7 +1,7 @@
 # Apache Arrow C++ with Parquet, fetched at a pinned version into a cache outside the checkout; Debian 12 has none.
 #
 # Makes the targets Arrow::arrow and Arrow::parquet. Only what is linked into libheadrace_arrow.so or a test may use them
-# (docs/decisions/0014-arrow-in-a-module.md).
+# (docs/decisions/0016-arrow-in-a-module.md).
 #
 #   -DHEADRACE_ARROW=OFF   build without it, and so without Parquet
 option(HEADRACE_ARROW "Apache Arrow, for Parquet" ON)

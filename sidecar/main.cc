@@ -118,6 +118,15 @@ Result<std::unique_ptr<HttpServer>> ServeHttp(const LoaderConfig& config, const 
   });
 }
 
+// For `headrace top --dir`. Without it the loader is as good: nobody is told of a failure.
+void WriteMetricsAddress(const LoaderConfig& config, uint16_t port) {
+  const bool all_addresses = config.listen_address == "0.0.0.0";
+  const std::string path = config.run_dir + "/" + names::kMetricsFile;
+  std::ofstream(path + ".new") << (all_addresses ? "127.0.0.1" : config.listen_address) << ":" << port << "\n";
+  std::error_code ignored;
+  std::filesystem::rename(path + ".new", path, ignored);  // whole, for whoever reads it at this moment
+}
+
 // A loader that cannot start ends at once the first time, so that its message is in the pod's status; the next attempt
 // in the same run directory stays up, so that the trainer starts and gets the same message as an exception.
 int FailAtStart(const LoaderConfig& config, const StopOnSignal& stop, const Status& error) {
@@ -149,8 +158,8 @@ Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::at
     ASSIGN_OR_RETURN(auto feed, FunctionFeed::Create(std::move(plan), config.topology, std::move(*peer)));
     return std::unique_ptr<Feed>(std::move(feed));
   }
-  ASSIGN_OR_RETURN(auto pipeline,
-                   Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id, threads, signal));
+  ASSIGN_OR_RETURN(auto pipeline, Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id,
+                                                   config.run_dir + "/" + names::kQuarantineFile, threads, signal));
   return std::unique_ptr<Feed>(std::move(pipeline));
 }
 
@@ -187,6 +196,7 @@ int Serve(const LoaderConfig& config) {
   if (!handshake.ok()) return FailAtStart(config, stop, handshake.status());
   const auto http = ServeHttp(config, &probe);
   if (!http.ok()) return FailAtStart(config, stop, http.status());
+  if (*http != nullptr) WriteMetricsAddress(config, (*http)->port());
   std::error_code ignored;
   std::filesystem::remove(config.run_dir + "/failed", ignored);
 

@@ -16,6 +16,25 @@ headrace_test(sidecar/remote/object DEPS headrace::sidecar_remote http_faults LA
 headrace_test(sidecar/remote/retry DEPS headrace::sidecar_remote)
 headrace_test(sidecar/remote/sign_v4 DEPS headrace::sidecar_remote)
 headrace_test(sidecar/remote/url DEPS headrace::sidecar_remote)
+# ... and against versitygw, a real S3 server.
+set(versitygw ${CMAKE_BINARY_DIR}/tests/versitygw)
+add_custom_command(OUTPUT ${versitygw}.stamp
+  COMMAND ${CMAKE_SOURCE_DIR}/tests/s3/build.sh ${versitygw}
+  COMMAND ${CMAKE_COMMAND} -E touch ${versitygw}.stamp
+  DEPENDS ${CMAKE_SOURCE_DIR}/tests/s3/build.sh
+  COMMENT "Building versitygw")
+add_custom_target(versitygw DEPENDS ${versitygw}.stamp)
+file(RELATIVE_PATH versitygw ${CMAKE_SOURCE_DIR} ${versitygw})
+add_library(s3_server STATIC s3/s3_server.cc)
+target_compile_definitions(s3_server PRIVATE HEADRACE_VERSITYGW="./${versitygw}")
+target_link_libraries(s3_server PUBLIC http_faults headrace::sidecar_remote GTest::gtest ZLIB::ZLIB)
+add_dependencies(s3_server versitygw)
+headrace_test(sidecar/source/object_file DEPS headrace::sidecar s3_server)
+headrace_test(sidecar/source/read_ahead DEPS headrace::sidecar)
+# Run by hand or by `make bench`, never by ctest.
+add_executable(object_store_bench EXCLUDE_FROM_ALL bench/object_store_bench.cc)
+target_link_libraries(object_store_bench PRIVATE headrace::sidecar s3_server)
+set_target_properties(object_store_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 if(HEADRACE_ARROW)
   headrace_test(sidecar/source/arrow_file
                 DEPS headrace::sidecar headrace::sidecar_arrow headrace::sidecar_arrow_formats ZLIB::ZLIB)
@@ -26,12 +45,17 @@ find_package(BZip2 REQUIRED)
 set(COMPRESSION ${LZ4} ${SNAPPY} ${ZSTD} BZip2::BZip2 ZLIB::ZLIB)
 headrace_test(sidecar/source/compression DEPS headrace::sidecar ${COMPRESSION})
 headrace_test(sidecar/source/tfrecord DEPS headrace::sidecar ZLIB::ZLIB)
+headrace_test(sidecar/source/fixed_records DEPS headrace::sidecar ZLIB::ZLIB)
+headrace_test(sidecar/core/permutation DEPS headrace::sidecar)
 headrace_test(sidecar/transform/cache DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/transform/filter DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/transform/transform DEPS headrace::sidecar)
 headrace_test(sidecar/loader/padded_batch DEPS headrace::sidecar ZLIB::ZLIB)
+headrace_test(sidecar/loader/variable DEPS headrace::sidecar ZLIB::ZLIB)
+headrace_test(sidecar/loader/on_error DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/loader/seek DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/loader/pipeline DEPS headrace::sidecar ZLIB::ZLIB)
+headrace_test(sidecar/loader/probe DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/loader/process DEPS headrace::sidecar ZLIB::ZLIB)
 add_dependencies(sidecar_loader_process_test headrace-loader)
 

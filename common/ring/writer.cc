@@ -258,9 +258,14 @@ void RingWriter::AwaitRoom(const std::atomic<bool>& stop, uint64_t epoch) {
     if (has_come()) return;
     CpuRelax();
   }
-  const uint64_t start = MonotonicNs();
-  while (!stop.load(std::memory_order_relaxed) && !has_come()) impl_->SleepUnless(*header_, has_come);
-  Add(header_->loader_wait_ns, MonotonicNs() - start);
+  // Counted slice by slice: a trainer that is slow is to be seen while it is.
+  uint64_t counted = MonotonicNs();
+  while (!stop.load(std::memory_order_relaxed) && !has_come()) {
+    impl_->SleepUnless(*header_, has_come);
+    const uint64_t now = MonotonicNs();
+    Add(header_->loader_wait_ns, now - counted);
+    counted = now;
+  }
 }
 
 Result<uint8_t*> RingWriter::Reserve(const std::atomic<bool>& stop, uint64_t epoch) {

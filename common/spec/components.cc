@@ -23,7 +23,9 @@ std::vector<TensorSpec> SourceComponents(const InputSpec& spec) {
       components.push_back({tensor.name, tensor.dtype, {tensor.shape.begin() + 1, tensor.shape.end()}});
     }
   } else if (std::holds_alternative<FilesSource>(spec.source)) {
-    if (spec.features.empty()) components.push_back({kRecordName, DType::kString, {}});
+    if (spec.features.empty()) {
+      components.push_back({RecordName(std::get<FilesSource>(spec.source).format), DType::kString, {}});
+    }
     for (const Feature& feature : PaddedFeatures(spec)) {
       components.push_back({feature.name, feature.dtype, feature.shape, IsVarying(feature)});
     }

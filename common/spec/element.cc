@@ -81,7 +81,8 @@ ElementShape PipelineElement(const InputSpec& spec) {
     if (const auto* batch = std::get_if<Batch>(&transformation)) {
       ++element.batch_dims;
       for (TensorSpec& component : element.components) {
-        component.shape.insert(component.shape.begin(), batch->drop_remainder ? batch->size : kUnknownDim);
+        component.shape.insert(component.shape.begin(),
+                               batch->drop_remainder && !spec.on_error.skip ? batch->size : kUnknownDim);
       }
     }
   }

@@ -5,7 +5,9 @@
 
 #include "common/spec/components.h"
 #include "common/spec/features.h"
+#include "common/spec/formats.h"
 #include "common/spec/object_reader.h"
+#include "common/spec/on_error.h"
 #include "common/spec/remote_path.h"
 #include "common/spec/tensor_fields.h"
 #include "common/spec/transformations.h"
@@ -45,7 +47,7 @@ ObjectStoreOptions ParseObjectStore(const json& object, const std::string& path,
 
 FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
   FilesSource files;
-  files.format = reader.Enum<FileFormat>("format", {{"TFRecord", FileFormat::kTFRecord}}, FileFormat::kTFRecord);
+  ParseFormat(reader, &files, errors);
   files.compression = reader.Enum<Compression>("compression",
                                                {{"Auto", Compression::kAuto},
                                                 {"None", Compression::kNone},
@@ -74,6 +76,11 @@ FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
   reader.Object("volume");
   if (const json* store = reader.Object("objectStore")) {
     files.object_store = ParseObjectStore(*store, reader.Path("objectStore"), errors);
+    if (std::none_of(files.paths.begin(), files.paths.end(), [](const std::string& path) {
+          return path.rfind("s3://", 0) == 0 || path.rfind("gs://", 0) == 0;
+        })) {
+      reader.Error("objectStore", "says how s3:// and gs:// paths are reached, and there is none; leave it out");
+    }
   }
   if (const json* pipeline = reader.Array("pipeline", 0, kMaxPipeline)) {
     if (pipeline->is_array()) files.pipeline = ParsePipeline(*pipeline, reader.Path("pipeline"), true, errors);
@@ -244,6 +251,8 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
                            "\" does not go with strategy ParameterServer: each worker reads everything by itself, and "
                            "nothing is sharded; use Off, or strategy MultiWorkerMirrored"});
   }
+  if (files) CheckFormat(spec, errors);
+  CheckOnError(spec, errors);
   int batches = 0;
   int enumerates = 0;
   const auto check_pipeline = [&](const std::vector<Transformation>& pipeline, const std::string& path) {
@@ -252,6 +261,10 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
       if (std::holds_alternative<Interleave>(pipeline[i]) && (!files || i != 0)) {
         errors->push_back({item, files ? "must come first: it reads the files, and all others act on their records"
                                        : "goes with spec.source.files only"});
+      }
+      if (const auto* shuffle = std::get_if<Shuffle>(&pipeline[i]);
+          shuffle != nullptr && shuffle->global && &pipeline == &spec.pipeline) {
+        CheckGlobalShuffle(spec, i, item, errors);
       }
       if (std::holds_alternative<Batch>(pipeline[i]) && ++batches > 2) {
         errors->push_back({item, "is the third batch; at most two are offered"});
@@ -339,6 +352,7 @@ Result<InputSpec> ParseInputSpec(const json& spec, std::vector<FieldError>* erro
       out.distribution = ParseDistribution(*object, "spec.distribution", &own);
     }
     if (const json* object = reader.Object("delivery")) out.delivery = ParseDelivery(*object, "spec.delivery", &own);
+    if (const json* object = reader.Object("onError")) out.on_error = ParseOnError(*object, "spec.onError", &own);
   }
   // Rules over several fields only make sense of fields that are right by themselves.
   if (own.empty()) CheckTogether(out, &own);
@@ -352,10 +366,11 @@ Result<InputSpec> ParseInputSpec(const json& spec, std::vector<FieldError>* erro
 json ToJson(const InputSpec& spec) {
   json out;
   if (const auto* files = std::get_if<FilesSource>(&spec.source)) {
-    out["source"]["files"] = {{"format", "TFRecord"},
+    out["source"]["files"] = {{"format", FormatName(files->format)},
                               {"paths", files->paths},
                               {"compression", CompressionName(files->compression)},
                               {"pipeline", PipelineToJson(files->pipeline)}};
+    FormatToJson(*files, &out["source"]["files"]);
     // Left out where it says nothing, so that plans of mounted files keep their hash.
     for (const auto& [name, value] :
          {std::pair("endpoint", &files->object_store.endpoint), std::pair("region", &files->object_store.region)}) {
@@ -391,6 +406,8 @@ json ToJson(const InputSpec& spec) {
   out["delivery"] = {{"memory", spec.delivery.memory == MemoryKind::kAuto ? "Auto" : "Host"}};
   if (spec.delivery.prefetch_steps) out["delivery"]["prefetchSteps"] = *spec.delivery.prefetch_steps;
   if (spec.delivery.max_batch_bytes) out["delivery"]["maxBatchBytes"] = *spec.delivery.max_batch_bytes;
+  // Left out where it says nothing, so that plans without it keep their hash.
+  if (spec.on_error.skip) out["onError"] = OnErrorToJson(spec.on_error);
   return out;
 }
 

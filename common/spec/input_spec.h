@@ -16,15 +16,25 @@
 
 namespace headrace {
 
-enum class FileFormat { kTFRecord };
-// Whether a record is a string of bytes, which without features is delivered as such: as the component kRecordName.
-constexpr bool RecordsAreBytes(FileFormat format) { return format == FileFormat::kTFRecord; }
-inline constexpr char kRecordName[] = "record";
+enum class FileFormat { kTFRecord, kText, kCsv, kJsonLines, kFixedLength, kNumPy };
+// Where a record is a string of bytes, which without features is delivered as such: the name of that component; else "".
+constexpr const char* RecordName(FileFormat format) {
+  switch (format) {
+    case FileFormat::kText: return "line";
+    case FileFormat::kTFRecord:
+    case FileFormat::kJsonLines: return "record";
+    default: return "";
+  }
+}
+constexpr bool RecordsAreBytes(FileFormat format) { return *RecordName(format) != 0; }
 enum class Compression { kAuto, kNone, kGzip, kZstd, kLz4, kBzip2, kSnappy };  // kAuto: by the file's first bytes
 
 // How one tensor is read out of a record (tf.io.FixedLenFeature).
 struct Feature {
-  std::string name;  // the key of the tf.train.Example and the name of the component
+  std::string name;  // of the component, and of what it is read from: a key of the tf.train.Example, a column
+  // The columns that it is made of, one value of each in row-major order; empty: the one of its name.
+  std::vector<std::string> columns;
+  std::string path;  // JSONLines: a JSON pointer to where it stands; "": the field of its name
   DType dtype = DType::kFloat32;
   // Of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes, string one of one value. -1, as
   // the first, is as many as the record holds: what a paddedBatch pads (tf.io.FixedLenSequenceFeature), or else ragged
@@ -37,9 +47,10 @@ struct Feature {
 
 // tf.data's transformations. Counts are of elements at that point of the pipeline.
 struct Shuffle {
-  int64_t buffer_size = 0;
+  int64_t buffer_size = 0;      // of scope Buffer
   std::optional<int64_t> seed;  // none: a seed of the run, the same on every worker
   bool reshuffle_each_iteration = true;
+  bool global = false;  // scope Global: all records in one random order, of an index; first in the pipeline
 };
 struct Repeat {
   int64_t count = -1;
@@ -146,11 +157,27 @@ struct ObjectStoreOptions {
   std::string region;  // "": the environment's, else us-east-1
 };
 
+// How the files of format CSV are written.
+struct CsvOptions {
+  bool header = true;                // each file's first line names its columns
+  std::vector<std::string> columns;  // without a header: their names
+  char delimiter = ',';
+};
+
+// Where records of one length lie in a file (tf.data.FixedLengthRecordDataset).
+struct FixedLength {
+  std::optional<int64_t> record_bytes;  // none: what the features take
+  int64_t header_bytes = 0;
+  int64_t footer_bytes = 0;
+};
+
 struct FilesSource {
   FileFormat format = FileFormat::kTFRecord;
   std::vector<std::string> paths;  // globs; each glob's matches in lexical order
   Compression compression = Compression::kAuto;
   ObjectStoreOptions object_store;
+  CsvOptions csv;  // of format CSV
+  FixedLength fixed_length;  // of format FixedLength
   std::vector<Transformation>
       pipeline;  // on the list of file names, before reading: Repeat, Take, Skip, Shard, Shuffle
 };
@@ -189,6 +216,7 @@ enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };
 enum class Rebatch { kPerBatch, kContinuous };
 enum class MemoryKind { kAuto, kHost };
 
+std::string_view FormatName(FileFormat format);             // "TFRecord", "CSV", ...
 std::string_view CompressionName(Compression compression);  // "Auto", "None", ...
 std::string_view PolicyName(AutoShardPolicy policy);        // "Auto", "File", ...
 std::string_view StrategyName(Strategy strategy);           // "Mirrored", ...
@@ -207,12 +235,20 @@ struct Delivery {
   std::optional<int64_t> max_batch_bytes;
 };
 
+// What becomes of records that are not what their format and features demand.
+struct OnError {
+  bool skip = false;          // policy Skip: they are left out of their batches; else the input fails
+  int64_t max_skipped = 0;    // different records of one loader; more, and the input fails
+  double max_fraction = 0.0;  // instead, if not 0: of the records so far
+};
+
 struct InputSpec {
   Source source;
   std::vector<Feature> features;
   std::vector<Transformation> pipeline;
   Distribution distribution;
   Delivery delivery;
+  OnError on_error;
 };
 
 // One thing wrong with a spec: the field's path ("spec.pipeline[1].batch.size"), and what, the value and the remedy.

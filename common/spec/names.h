@@ -60,6 +60,9 @@ inline constexpr char kEnvPeerTlsDir[] = "HEADRACE_PEER_TLS_DIR";   // ca.crt, t
 
 // In the run directory.
 inline constexpr char kSocketFile[] = "loader.sock";
+// The bad records that spec.onError left out, a JSON object a line.
+inline constexpr char kQuarantineFile[] = "quarantine.jsonl";
 inline constexpr char kFunctionSocketFile[] = "function.sock";
+inline constexpr char kMetricsFile[] = "metrics.addr";  // one line, "host:port": where the loader serves /metrics
 
 }  // namespace headrace::names

@@ -54,13 +54,10 @@ Status CheckStatic(const Plan& plan, int64_t replicas) {
   const ElementShape element = PipelineElement(plan.spec);
   for (const TensorSpec& component : element.components) {
     for (size_t d = 0; d < component.shape.size(); ++d) {
-      if (component.shape[d] != kUnknownDim) continue;
-      const bool batch = d < static_cast<size_t>(element.batch_dims);
+      if (component.shape[d] != kUnknownDim) continue;  // a record's dimensions are known: ParseInputSpec sees to it
       return InvalidArgument("spec.distribution.strategy: TPU demands static shapes, and dimension " +
-                             std::to_string(d) + " of component \"" + component.name +
-                             "\" can vary: " + component.ToString() + "; " +
-                             (batch ? "give every batch of spec.pipeline dropRemainder: true"
-                                    : "give paddedBatch a length for it in paddedShapes"));
+                             std::to_string(d) + " of component \"" + component.name + "\" can vary: " +
+                             component.ToString() + "; give every batch of spec.pipeline dropRemainder: true");
     }
   }
   const int64_t batch = element.batch_dims == 0 ? replicas : element.components[0].shape[0];

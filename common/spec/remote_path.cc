@@ -2,7 +2,12 @@
 
 namespace headrace {
 
-bool IsRemotePath(std::string_view path) { return path.find("://") != std::string_view::npos; }
+bool IsRemotePath(std::string_view path) {
+  const size_t end = path.find("://");
+  return end != std::string_view::npos && end > 0 &&
+         path.substr(0, end).find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.") ==
+             std::string_view::npos;
+}
 
 std::string RemotePathError(std::string_view path) {
   const size_t end = path.find("://");

@@ -6,7 +6,7 @@
 
 namespace headrace {
 
-// Whether the path names a scheme, known or not.
+// Whether the path begins with a scheme and "://", known or not.
 bool IsRemotePath(std::string_view path);
 
 // Why a remote path or glob cannot be read, as the end of a message; "" if it can.

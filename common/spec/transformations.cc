@@ -18,14 +18,27 @@ constexpr int64_t kMaxElements = int64_t{1} << 31;
 
 Transformation ParseShuffle(ObjectReader& reader) {
   Shuffle shuffle;
-  shuffle.buffer_size = reader.RequiredInt("bufferSize", 1, kMaxElements);
+  enum class Scope { kBuffer, kGlobal };
+  shuffle.global = reader.Enum<Scope>("scope", {{"Buffer", Scope::kBuffer}, {"Global", Scope::kGlobal}},
+                                      Scope::kBuffer) == Scope::kGlobal;
+  if (!shuffle.global) {
+    shuffle.buffer_size = reader.RequiredInt("bufferSize", 1, kMaxElements);
+  } else if (reader.Has("bufferSize")) {
+    reader.Any("bufferSize");
+    reader.Error("bufferSize", "goes with scope Buffer; scope Global shuffles all records and needs no buffer");
+  }
   shuffle.seed = reader.Int("seed", -kMaxCount, kMaxCount);
   shuffle.reshuffle_each_iteration = reader.Bool("reshuffleEachIteration", true);
   return shuffle;
 }
 json ShuffleToJson(const Transformation& transformation) {
   const auto& shuffle = std::get<Shuffle>(transformation);
-  json out = {{"bufferSize", shuffle.buffer_size}, {"reshuffleEachIteration", shuffle.reshuffle_each_iteration}};
+  json out = {{"reshuffleEachIteration", shuffle.reshuffle_each_iteration}};
+  if (shuffle.global) {
+    out["scope"] = "Global";
+  } else {
+    out["bufferSize"] = shuffle.buffer_size;
+  }
   if (shuffle.seed) out["seed"] = *shuffle.seed;
   return out;
 }

@@ -233,6 +233,19 @@ json LoaderEnv(const World& world, int64_t replicas, const std::string& data_dir
   });
 }
 
+// The keys of an object store, from the Secret of spec.source.files.objectStore.credentialsSecret.
+void AppendCredentials(const json& input, json* env) {
+  const json name = input.value("/spec/source/files/objectStore/credentialsSecret/name"_json_pointer, json());
+  if (!name.is_string()) return;
+  for (const auto& [key, optional] :
+       {std::pair("AWS_ACCESS_KEY_ID", false), std::pair("AWS_SECRET_ACCESS_KEY", false),
+        std::pair("AWS_SESSION_TOKEN", true), std::pair("AWS_REGION", true), std::pair("AWS_ENDPOINT_URL", true)}) {
+    json reference = {{"name", name}, {"key", key}};
+    if (optional) reference["optional"] = true;
+    env->push_back({{"name", key}, {"valueFrom", {{"secretKeyRef", std::move(reference)}}}});
+  }
+}
+
 json LoaderContainer(const LoaderOptions& loader, json env, json ports, json mounts) {
   const auto probe = [](const char* path, int period, int failures) {
     return json{{"httpGet", {{"path", path}, {"port", names::kLoaderPortName}}},
@@ -331,6 +344,7 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     patch.Add("/spec/subdomain", subdomain);
   }
   json env = LoaderEnv(world, replicas, data_dir);
+  AppendCredentials(input, &env);
   json ports = json::array({{{"name", names::kLoaderPortName}, {"containerPort", names::kLoaderPort}}});
   if (AgreesOnEnds(plan, {world.num_workers, 0, replicas})) {
     ASSIGN_OR_RETURN(const std::string coordinator, Coordinator(pod, world, subdomain));

@@ -1,8 +1,7 @@
 // Blocks of records that are bytes: what the readers of TFRecord, lines, tar and their like make.
 #pragma once
 
-#include <cassert>
-#include <cstring>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,8 +22,11 @@ class BytesBlock : public Block {
     const std::string* path = nullptr;  // of the file; outlives the block
     uint64_t offset = 0;                // of data()[0] in the uncompressed file
     size_t before = 0;                  // bytes of a record before its first field
-    uint64_t first_line = 0;            // of the first record, from 1; 0: places are told by offset
+    uint64_t first_line = 0;            // the number of data()[0]'s line, from 1; 0: places are told by offset
     size_t fields = 1;                  // of a record
+    // Where the format's files may order their columns each as they like: which of those that are decoded each column
+    // of this file is, or -1. Outlives the block.
+    const std::vector<int32_t>* columns = nullptr;
   };
   Origin origin;
 
@@ -32,13 +34,15 @@ class BytesBlock : public Block {
     const Extent& extent = extents_[static_cast<size_t>(row) * origin.fields + field];
     return {data_ + extent.begin, extent.size};
   }
-  size_t memory() const override { return capacity_ + extents_.capacity() * sizeof(Extent); }
-  std::string Place(int64_t row) const override {
-    const std::string begin = *origin.path + ": ";
-    if (origin.first_line > 0) return begin + "line " + std::to_string(origin.first_line + static_cast<uint64_t>(row));
-    const uint64_t first_field = extents_[static_cast<size_t>(row) * origin.fields].begin;
-    return begin + "record at byte " + std::to_string(origin.offset + first_field - origin.before);
+  void Prefetch(int64_t row) const override {
+    const Extent& extent = extents_[static_cast<size_t>(row) * origin.fields];
+    const uint8_t* const data = data_ + extent.begin;
+    // The processor's own prefetching takes over from there.
+    for (size_t at = 0; at < extent.size && at < 6 * 64; at += 64) __builtin_prefetch(data + at);
+    __builtin_prefetch(data + extent.size);
   }
+  size_t memory() const override { return capacity_ + extents_.capacity() * sizeof(Extent); }
+  std::string Place(int64_t row) const override;
 
   // ---- For those who fill it.
   uint8_t* data() { return data_; }
@@ -56,44 +60,39 @@ class BytesBlock : public Block {
     uint32_t size = 0;
   };
 
-  BytesBlock(BytesBlockPool* pool, size_t capacity)
-      : pool_(*pool), memory_(new uint8_t[capacity + kPadding]), data_(memory_.get()), capacity_(capacity) {}
+  BytesBlock(BytesBlockPool* pool, uint8_t* data, size_t capacity) : pool_(*pool), data_(data), capacity_(capacity) {}
   void Dropped() override;
 
   BytesBlockPool& pool_;
-  const std::unique_ptr<uint8_t[]> memory_;
-  uint8_t* const data_;
+  uint8_t* const data_;  // the pool's
   const size_t capacity_;
   std::vector<Extent> extents_;
 };
 
-// Makes blocks and keeps a few of the usual size for reuse, so that a steady stream touches no new pages.
-// Must outlive every block it made; used by the thread that uses these.
+// Makes blocks and keeps those of the usual size for reuse, so that a steady stream touches no new pages. They lie in
+// huge pages where the kernel has some: records that a shuffle has mixed lie far apart, and each would cost a page
+// walk. Must outlive every block it made; used by the thread that uses these.
 class BytesBlockPool {
  public:
-  static constexpr size_t kUsualBytes = 256 << 10;
-  static constexpr size_t kMaxKept = 1024;
+  static constexpr size_t kUsualBytes = (256 << 10) - BytesBlock::kPadding;
 
   BytesBlockPool() = default;
   BytesBlockPool(const BytesBlockPool&) = delete;
   BytesBlockPool& operator=(const BytesBlockPool&) = delete;
+  ~BytesBlockPool();
 
   // An empty block for at least `bytes`.
-  BytesBlock* Get(size_t bytes) {
-    if (bytes > kUsualBytes || kept_.empty()) return new BytesBlock(this, bytes < kUsualBytes ? kUsualBytes : bytes);
-    BytesBlock* const block = kept_.back().release();
-    kept_.pop_back();
-    return block;
-  }
+  BytesBlock* Get(size_t bytes);
 
  private:
   friend class BytesBlock;
-  void Return(BytesBlock* block) {
-    std::unique_ptr<BytesBlock> owned(block);
-    if (block->capacity_ != kUsualBytes || kept_.size() >= kMaxKept) return;
-    block->extents_.clear();
-    kept_.push_back(std::move(owned));
-  }
+  static constexpr size_t kSlabBytes = 2 << 20;  // a huge page
+  static constexpr size_t kBlocksPerSlab = kSlabBytes / (kUsualBytes + BytesBlock::kPadding);
+
+  void AddSlab();
+  void Return(BytesBlock* block);
+
+  std::vector<void*> slabs_;
   std::vector<std::unique_ptr<BytesBlock>> kept_;
 };
 

@@ -23,6 +23,8 @@ class Block {
 
   // The bytes of field `field` of record `row`, where the format's records are bytes. Most have one field.
   virtual std::span<const uint8_t> Bytes(int64_t row, size_t field = 0) const = 0;
+  // Starts to bring a record into the caller's cache.
+  virtual void Prefetch(int64_t) const {}
   // Bytes of memory that it takes.
   virtual size_t memory() const = 0;
   // For messages: "path: record at byte 4905".

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/spec/components.h"
+#include "common/spec/variable.h"
 #include "sidecar/decode/decoder.h"
 
 namespace headrace::side {
@@ -57,11 +58,14 @@ std::unique_ptr<Decoder> MakePipelineDecoder(const InputSpec& spec, size_t stage
       maps = true;
     }
   }
-  if (!maps) return decoder;
-  return MakeBlockDecoder(std::move(decoder), RecordComponents(spec, stages, nullptr));
+  const std::vector<TensorSpec> components = RecordComponents(spec, stages, nullptr);
+  // What one block's rows refer to would be gone with the next.
+  if (!maps || std::any_of(components.begin(), components.end(), IsVariable)) return decoder;
+  return MakeBlockDecoder(std::move(decoder), components);
 }
 
 size_t RowBytes(const TensorSpec& component) {
+  if (IsVariable(component)) return sizeof(BytesRef);
   size_t bytes = DTypeSize(component.dtype);
   for (const int64_t dim : component.shape) bytes *= static_cast<size_t>(dim);
   return bytes;

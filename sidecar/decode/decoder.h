@@ -17,14 +17,22 @@ class Decoder {
  public:
   virtual ~Decoder() = default;
   // Writes record i as row i of every component: columns[c] + i * row bytes of component c. Every byte of the rows is
-  // written. Errors: Corrupt or InvalidArgument, naming file, offset, feature, and what was found instead.
+  // written. A row of a component of variable length is a BytesRef to its values, which live as long as the records or
+  // until the next Decode. Errors: Corrupt or InvalidArgument, naming file, offset, feature, and what was found
+  // instead.
   virtual Status Decode(std::span<const Record> records, std::span<uint8_t* const> columns) = 0;
 };
 
 using MakeDecoder = std::function<std::unique_ptr<Decoder>()>;
 
+// A record's bytes as one string.
+std::unique_ptr<Decoder> MakeBytesDecoder();
 // Decodes tf.train.Example.
 std::unique_ptr<Decoder> MakeExampleDecoder(const std::vector<Feature>& features);
+// Decodes lines of CSV, whose blocks say in BytesBlock::Origin which of CsvColumns (csv_fields.h) each field is.
+std::unique_ptr<Decoder> MakeCsvDecoder(const std::vector<Feature>& features, char delimiter);
+// Decodes JSON texts, by the features' paths.
+std::unique_ptr<Decoder> MakeJsonDecoder(const std::vector<Feature>& features);
 std::unique_ptr<Decoder> MakeRangeDecoder(DType dtype);
 std::unique_ptr<Decoder> MakeTensorsDecoder(const TensorsSource& source);
 // The component "index" of enumerate, before those of `rest`.
@@ -40,7 +48,7 @@ std::unique_ptr<Decoder> MakeBlockDecoder(std::unique_ptr<Decoder> rest, const s
 // components that RecordComponents (common/spec/components.h) gives for them.
 std::unique_ptr<Decoder> MakePipelineDecoder(const InputSpec& spec, size_t stages, std::unique_ptr<Decoder> source);
 
-// The bytes of one record's values. REQUIRES: a shape without unknown dimensions.
+// The bytes of one record's row of a component: its values, or a BytesRef to them where their number varies.
 size_t RowBytes(const TensorSpec& component);
 
 }  // namespace headrace::side

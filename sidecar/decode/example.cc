@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "sidecar/core/arena.h"
 #include "sidecar/decode/convert.h"
 #include "sidecar/decode/decoder.h"
 #include "sidecar/decode/wire.h"
@@ -24,13 +25,16 @@ struct Column {
   size_t value_bytes = 0;
   size_t row_bytes = 0;
   std::vector<uint8_t> default_row;  // empty: the feature is required
-  size_t unit = 0;                   // of a padded feature: values come in multiples of it; 0: exactly `values` come
+  size_t unit = 0;           // of a feature of varying length: values come in multiples of it; 0: exactly `values` come
+  bool ragged = false;       // of varying length, and not padded
+  mutable size_t found = 0;  // values, in the last record
 };
 
 // Why a feature's value cannot be taken; empty if it can.
 using Complaint = std::string;
 
 Complaint CheckCount(size_t found, const char* kind, const Column& column) {
+  column.found = found;
   if (found == column.values) return "";
   const std::string holds = "holds " + std::to_string(found) + " " + kind;
   if (column.unit == 0) return holds + " and its shape takes " + std::to_string(column.values);
@@ -130,7 +134,16 @@ class ExampleDecoder : public Decoder {
  public:
   explicit ExampleDecoder(const std::vector<Feature>& features) : seen_(features.size()) {
     for (const Feature& feature : features) {
-      Column column{feature, 1, DTypeSize(feature.dtype), 0, {}, 0};
+      Column column{feature, 1, DTypeSize(feature.dtype), 0, {}, 0, false, 0};
+      if (!feature.shape.empty() && feature.shape[0] < 0) {
+        column.ragged = true;
+        column.unit = 1;
+        for (size_t d = 1; d < feature.shape.size(); ++d) column.unit *= static_cast<size_t>(feature.shape[d]);
+        column.row_bytes = sizeof(BytesRef);
+        column.default_row.resize(sizeof(BytesRef));  // without the feature, a record holds no values of it
+        columns_.push_back(std::move(column));
+        continue;
+      }
       for (const int64_t dim : feature.shape) column.values *= static_cast<size_t>(dim);
       column.row_bytes = column.values * column.value_bytes;
       if (feature.has_default) {
@@ -152,6 +165,7 @@ class ExampleDecoder : public Decoder {
   }
 
   Status Decode(std::span<const Record> records, std::span<uint8_t* const> columns) override {
+    ragged_values_.Reset();
     for (size_t row = 0; row < records.size(); ++row) RETURN_IF_ERROR(DecodeOne(records[row], row, columns));
     return {};
   }
@@ -179,7 +193,9 @@ class ExampleDecoder : public Decoder {
         if (c == columns_.size()) continue;
         expected = c + 1;
         // A feature whose oneof is not set is the same as none.
-        ASSIGN_OR_RETURN(seen_[c], Store(record, columns_[c], value, outs[c] + row * columns_[c].row_bytes));
+        uint8_t* const out = outs[c] + row * columns_[c].row_bytes;
+        ASSIGN_OR_RETURN(seen_[c], columns_[c].ragged ? StoreRagged(record, columns_[c], value, out)
+                                                      : Store(record, columns_[c], value, out));
       }
       if (map.broken()) return Broken(record);
     }
@@ -204,10 +220,22 @@ class ExampleDecoder : public Decoder {
     return columns_.size();
   }
 
+  // As many values as there are, in memory of their own.
+  Result<char> StoreRagged(const Record& record, Column& column, std::span<const uint8_t> value, uint8_t* out) {
+    column.values = value.size();  // no list of numbers has more values than bytes
+    uint8_t* const values = ragged_values_.Take(column.values * column.value_bytes);
+    column.found = 0;
+    ASSIGN_OR_RETURN(const char stored, Store(record, column, value, values));
+    const BytesRef row{values, column.found * column.value_bytes};
+    std::memcpy(out, &row, sizeof row);
+    return stored;
+  }
+
   Result<char> Store(const Record& record, const Column& column, std::span<const uint8_t> value, uint8_t* out) const {
     char stored = 0;
     WireReader feature(value);
-    if (column.unit > 0) std::memcpy(out, column.default_row.data(), column.row_bytes);  // what is left over stays
+    if (column.unit > 0 && !column.ragged)
+      std::memcpy(out, column.default_row.data(), column.row_bytes);  // what is left over stays
     Complaint complaint;
     while (const auto kind = feature.Next()) {
       if (kind->type != WireType::kBytes) continue;
@@ -234,6 +262,7 @@ class ExampleDecoder : public Decoder {
 
   std::vector<Column> columns_;
   std::vector<char> seen_;
+  Arena ragged_values_;
 };
 
 }  // namespace

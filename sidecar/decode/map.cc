@@ -6,6 +6,7 @@
 
 #include "common/spec/components.h"
 #include "common/spec/tensor_fields.h"
+#include "sidecar/core/arena.h"
 #include "sidecar/decode/decoder.h"
 #include "sidecar/decode/map_operation.h"
 
@@ -23,6 +24,37 @@ class CopyOperator : public MapOperator {
 
  private:
   const size_t row_bytes_;
+};
+
+// Lets an operation on single values act on rows of any length.
+class RowsOperator : public MapOperator {
+ public:
+  RowsOperator(std::unique_ptr<MapOperator> operation, const MapSite& site)
+      : operation_(std::move(operation)),
+        in_bytes_(DTypeSize(site.input.dtype)),
+        out_bytes_(DTypeSize(site.output.dtype)) {}
+
+  Status Apply(std::span<const Record> records, const uint8_t* in, uint8_t* out) override {
+    values_.Reset();
+    const auto* from = reinterpret_cast<const BytesRef*>(in);
+    auto* to = reinterpret_cast<BytesRef*>(out);
+    for (size_t i = 0; i < records.size(); ++i, ++from, ++to) {
+      const size_t count = from->size / in_bytes_;
+      // Values of a record are aligned to nothing.
+      uint8_t* const aligned = values_.Take(from->size);
+      if (count > 0) std::memcpy(aligned, from->data, from->size);
+      uint8_t* const made = values_.Take(count * out_bytes_);
+      static_cast<ValueOperator&>(*operation_).ApplyValues(count, aligned, made);
+      *to = {made, count * out_bytes_};
+    }
+    return {};
+  }
+
+ private:
+  const std::unique_ptr<MapOperator> operation_;
+  const size_t in_bytes_;
+  const size_t out_bytes_;
+  Arena values_;
 };
 
 class MapDecoder : public Decoder {
@@ -79,6 +111,8 @@ std::unique_ptr<Decoder> MakeMapDecoder(std::unique_ptr<Decoder> rest, const std
   const bool adds = !map.as.empty();
   if (!adds && std::holds_alternative<ReshapeOp>(map.operation)) return rest;
   auto operation = std::visit([&](const auto& op) { return MakeMapOperator(op, site); }, map.operation);
+  // MappedType lets only operations on values act on ragged rows.
+  if (input.ragged) operation = std::make_unique<RowsOperator>(std::move(operation), site);
   return std::make_unique<MapDecoder>(std::move(rest), component, adds, RowBytes(input), std::move(operation));
 }
 

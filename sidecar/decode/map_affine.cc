@@ -6,27 +6,24 @@ namespace headrace::side {
 namespace {
 
 template <typename T>
-class AffineOperator : public MapOperator {
+class AffineOperator : public ValueOperator {
  public:
   AffineOperator(const AffineOp& affine, size_t values)
-      : values_(values),
+      : ValueOperator(values),
         has_offset_(affine.offset.has_value()),
         scale_(Load(Store<T>(affine.scale.value_or(1)))),
         offset_(Load(Store<T>(affine.offset.value_or(0)))) {}
 
-  Status Apply(std::span<const Record> records, const uint8_t* in, uint8_t* out) override {
+  void ApplyValues(size_t count, const uint8_t* in, uint8_t* out) override {
     const auto* const from = reinterpret_cast<const T*>(in);
     auto* const to = reinterpret_cast<T*>(out);
-    const size_t count = records.size() * values_;
     for (size_t i = 0; i < count; ++i) to[i] = Store<T>(Load(from[i]) * scale_);
-    if (!has_offset_) return {};
+    if (!has_offset_) return;
     for (size_t i = 0; i < count; ++i) to[i] = Store<T>(Load(to[i]) + offset_);
-    return {};
   }
 
  private:
   using Value = decltype(Load(T{}));
-  const size_t values_;
   const bool has_offset_;
   const Value scale_;
   const Value offset_;

@@ -6,19 +6,14 @@ namespace headrace::side {
 namespace {
 
 template <typename From, typename To>
-class CastOperator : public MapOperator {
+class CastOperator : public ValueOperator {
  public:
-  explicit CastOperator(size_t values) : values_(values) {}
-  Status Apply(std::span<const Record> records, const uint8_t* in, uint8_t* out) override {
+  using ValueOperator::ValueOperator;
+  void ApplyValues(size_t count, const uint8_t* in, uint8_t* out) override {
     const auto* const from = reinterpret_cast<const From*>(in);
     auto* const to = reinterpret_cast<To*>(out);
-    const size_t count = records.size() * values_;
     for (size_t i = 0; i < count; ++i) to[i] = Store<To>(Load(from[i]));
-    return {};
   }
-
- private:
-  const size_t values_;
 };
 
 }  // namespace

@@ -18,6 +18,20 @@ class MapOperator {
   virtual Status Apply(std::span<const Record> records, const uint8_t* in, uint8_t* out) = 0;
 };
 
+// One that acts value by value, and so on rows of any length.
+class ValueOperator : public MapOperator {
+ public:
+  explicit ValueOperator(size_t values) : values_(values) {}
+  Status Apply(std::span<const Record> records, const uint8_t* in, uint8_t* out) final {
+    ApplyValues(records.size() * values_, in, out);
+    return {};
+  }
+  virtual void ApplyValues(size_t count, const uint8_t* in, uint8_t* out) = 0;
+
+ private:
+  const size_t values_;  // of one record, where that is known
+};
+
 // What an operation knows of its place.
 struct MapSite {
   std::string field;  // "spec.pipeline[2].map"

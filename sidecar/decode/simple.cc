@@ -1,4 +1,4 @@
-// The decoders of what is not read from files: range, tensors, and enumerate's index.
+// The decoders that look into no record: of range, tensors, enumerate's index, and of records as they are.
 #include <cstring>
 #include <utility>
 
@@ -58,6 +58,18 @@ class TensorsDecoder : public Decoder {
   std::vector<Rows> tensors_;
 };
 
+class BytesDecoder : public Decoder {
+ public:
+  Status Decode(std::span<const Record> records, std::span<uint8_t* const> columns) override {
+    auto* out = reinterpret_cast<BytesRef*>(columns[0]);
+    for (const Record& record : records) {
+      const std::span<const uint8_t> bytes = record.bytes();
+      *out++ = {bytes.data(), bytes.size()};
+    }
+    return {};
+  }
+};
+
 class IndexDecoder : public Decoder {
  public:
   explicit IndexDecoder(std::unique_ptr<Decoder> rest) : rest_(std::move(rest)) {}
@@ -82,6 +94,8 @@ std::unique_ptr<Decoder> MakeRangeDecoder(DType dtype) { return std::make_unique
 std::unique_ptr<Decoder> MakeTensorsDecoder(const TensorsSource& source) {
   return std::make_unique<TensorsDecoder>(source);
 }
+
+std::unique_ptr<Decoder> MakeBytesDecoder() { return std::make_unique<BytesDecoder>(); }
 
 std::unique_ptr<Decoder> MakeIndexDecoder(std::unique_ptr<Decoder> rest) {
   return std::make_unique<IndexDecoder>(std::move(rest));

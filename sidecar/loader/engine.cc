@@ -149,7 +149,7 @@ Status Engine::DeliverAll(FeedEpoch& epoch, const std::atomic<bool>& stop) {
       rings_[static_cast<size_t>(asked_->replica)]->AwaitRoom(stop, position_.epoch);
       continue;
     }
-    signal_.AwaitAfter(seen);
+    AwaitWork(seen);
   }
   return {};
 }
@@ -215,7 +215,10 @@ bool Engine::Begin(FeedEpoch& epoch) {
 
 void Engine::RunPart(void* context, size_t part, size_t thread) {
   Work& work = *static_cast<Work*>(context);
-  const Status written = work.epoch->WritePart(work.delivery, part, thread, work.place);
+  const Status written = [&] {
+    const StageWork decoding(&work.engine->decode_clock_);
+    return work.epoch->WritePart(work.delivery, part, thread, &work.place);
+  }();
   if (!written.ok()) {
     const std::lock_guard lock(work.mutex);
     if (work.error.ok()) work.error = written;
@@ -335,6 +338,22 @@ Status Engine::PublishEnd(const ring::Position& end, const std::atomic<bool>& st
     ring->Publish(descriptor, {});
   }
   return {};
+}
+
+void Engine::AwaitWork(uint64_t seen) {
+  // Not while other threads decode, or a ring has no room.
+  const bool starved = !asked_ && !feed_ended_ && AllHeld();
+  const uint64_t start = ring::MonotonicNs();
+  signal_.AwaitAfter(seen);
+  if (starved) decode_clock_.AddBlockedOnInput(ring::MonotonicNs() - start);
+}
+
+StageTimes Engine::decode_times() const {
+  StageTimes times = decode_clock_.times();
+  for (const auto& ring : rings_) {
+    times.blocked_on_output_ns += ring->header().loader_wait_ns.load(std::memory_order_relaxed);
+  }
+  return times;
 }
 
 void Engine::AdaptThreads() {

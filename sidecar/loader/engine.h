@@ -41,6 +41,10 @@ class Engine {
   Status Run(const std::atomic<bool>& stop);
 
   const ReplicaCounters& counters(size_t replica) const { return counters_[replica]; }
+  // Of the decoding: busy on all threads; blocked while nothing is in work since the feed has no delivery, or a ring
+  // has no room. By any thread.
+  StageTimes decode_times() const;
+  size_t decode_threads() const { return pool_.active(); }  // that take work now
   uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
 
  private:
@@ -84,6 +88,8 @@ class Engine {
   Status PublishEnd(const ring::Position& end, const std::atomic<bool>& stop);
   // Whether a client wants to be where the engine would not get by going on; then position_ is there.
   bool MoveToWanted();
+  // Sleeps until there may be something to do: the signal has been raised since `seen`.
+  void AwaitWork(uint64_t seen);
   // Takes more threads while a trainer waits, and gives them back by and by when none does.
   void AdaptThreads();
 
@@ -96,6 +102,7 @@ class Engine {
   std::map<uint64_t, uint64_t> ends_;  // epochs that ended together, and their steps: for a client that goes back
   const bool on_demand_;               // nothing is prefetched: a step is asked of the feed when a trainer asks for it
   std::atomic<uint64_t> epoch_{0};
+  StageClock decode_clock_;  // but for the wait for rings, which they count
   ring::Position position_;  // of the next step
 
   // Of the epoch that runs.

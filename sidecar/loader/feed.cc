@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "common/ring/geometry.h"
+
 namespace headrace::side {
 
 void WriteEmpty(const std::vector<TensorSpec>& element_spec, uint8_t* slot,
@@ -13,7 +15,15 @@ void WriteEmpty(const std::vector<TensorSpec>& element_spec, uint8_t* slot,
     for (size_t d = 1; d < component.shape.size(); ++d) {
       extent.dims[d] = component.shape[d] == kUnknownDim ? 0 : component.shape[d];
     }
-    if (component.shape.empty()) {
+    const bool splits = component.ragged || component.dtype == DType::kString;
+    if (component.ragged) extent.dims[1] = kUnknownDim;
+    if (splits) {
+      // The values' place has no bytes, but is not that of the splits.
+      extent.splits_offset = begin += ring::kTensorAlign;
+      const uint64_t bytes = ring::NumSplits(extent).value_or(1) * sizeof(int64_t);
+      std::memset(slot + begin, 0, bytes);
+      begin = AlignTensor(begin + bytes);
+    } else if (component.shape.empty()) {
       extent.bytes = DTypeSize(component.dtype);
       std::memset(slot + begin, 0, extent.bytes);
     }

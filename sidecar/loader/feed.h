@@ -7,6 +7,7 @@
 
 #include "common/ring/writer.h"
 #include "common/spec/plan.h"
+#include "sidecar/loader/stage_times.h"
 
 namespace headrace::side {
 
@@ -43,12 +44,13 @@ class FeedEpoch {
   // say that the data outgrew the slot.
   virtual Result<size_t> Begin(const Delivery& delivery, Place* place) = 0;
   // `thread` is below Feed's thread count; no two calls at a time have the same. Errors name where the data is wrong.
-  virtual Status WritePart(const Delivery& delivery, size_t part, size_t thread, const Place& place) = 0;
+  // A delivery of one part may find out only then where its components lie.
+  virtual Status WritePart(const Delivery& delivery, size_t part, size_t thread, Place* place) = 0;
   // After the last part: what the delivery turned out to be.
   virtual Status End(Delivery* delivery, Place* place) = 0;
 };
 
-// Used by one thread, but for bytes_read().
+// Used by one thread, but for bytes_read() and read_times().
 class Feed {
  public:
   virtual ~Feed() = default;
@@ -69,6 +71,10 @@ class Feed {
   virtual int64_t cardinality() const = 0;
   virtual uint64_t run_seed() const = 0;    // of shuffles without a seed, unless a position brings another
   virtual uint64_t bytes_read() const = 0;  // from storage, so far; by any thread
+  virtual uint64_t skipped_records() const { return 0; }  // that spec.onError has left out so far; by any thread
+  // Of what makes deliveries: reads, shuffles, batches and cuts. Blocked on storage or a function, and on those who
+  // decode. By any thread.
+  virtual StageTimes read_times() const = 0;
   // Batches that lie ready before the trainer asks, by default.
   virtual int64_t default_prefetch_steps() const = 0;
 };

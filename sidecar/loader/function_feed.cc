@@ -83,11 +83,13 @@ class FunctionFeed::Epoch : public FeedEpoch {
     const uint64_t begin = static_cast<uint64_t>(place->slot - reinterpret_cast<const uint8_t*>(&ring.header()));
     ring::WriteElement write{delivery.replica, {}};
     for (const ring::ComponentExtent& extent : place->extents) write.offsets.push_back(begin + extent.offset);
+    const uint64_t asked = ring::MonotonicNs();
     const auto written = feed_.peer_->Ask<ring::ElementWritten>(std::move(write));
+    feed_.read_clock_.AddBlockedOnInput(ring::MonotonicNs() - asked);
     if (!written.ok()) return feed_.Failed(written.status());
     return size_t{0};
   }
-  Status WritePart(const Delivery&, size_t, size_t, const Place&) override { return {}; }
+  Status WritePart(const Delivery&, size_t, size_t, Place*) override { return {}; }
   Status End(Delivery*, Place*) override { return {}; }
 
  private:
@@ -178,7 +180,9 @@ Result<ring::EpochStarted> FunctionFeed::Begin(uint64_t epoch) {
 }
 
 Result<std::optional<ring::Element>> FunctionFeed::Advance() {
+  const uint64_t asked = ring::MonotonicNs();
   const auto answer = peer_->AskAny(ring::NextElement{});
+  read_clock_.AddBlockedOnInput(ring::MonotonicNs() - asked);
   if (!answer.ok()) return Failed(answer.status());
   if (std::holds_alternative<ring::EndOfElements>(*answer)) return std::optional<ring::Element>();
   const auto* element = std::get_if<ring::Element>(&*answer);

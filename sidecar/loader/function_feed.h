@@ -32,6 +32,7 @@ class FunctionFeed : public Feed {
   int64_t cardinality() const override { return cardinality_; }
   uint64_t run_seed() const override { return 1; }  // the function shuffles, or does not
   uint64_t bytes_read() const override { return 0; }
+  StageTimes read_times() const override { return read_clock_.times(); }
   int64_t default_prefetch_steps() const override { return 0; }  // nothing is computed before it is asked for
 
  private:
@@ -62,6 +63,7 @@ class FunctionFeed : public Feed {
   // Of epoch 0, taken at the start and not yet delivered. Its inner optional is empty where there is none.
   std::optional<std::optional<ring::Element>> first_;
   std::vector<const ring::RingWriter*> rings_;
+  StageClock read_clock_;  // all is waiting for the function
 };
 
 }  // namespace headrace::side

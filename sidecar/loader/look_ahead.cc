@@ -4,8 +4,8 @@
 
 namespace headrace::side {
 
-LookAhead::LookAhead(Deal deal, size_t depth, Signal* signal)
-    : deal_(std::move(deal)), pieces_(depth), signal_(*signal), thread_([this] { Run(); }) {}
+LookAhead::LookAhead(Deal deal, size_t depth, Signal* signal, StageClock* clock)
+    : deal_(std::move(deal)), pieces_(depth), signal_(*signal), clock_(*clock), thread_([this] { Run(); }) {}
 
 LookAhead::~LookAhead() {
   stop_.store(true, std::memory_order_seq_cst);
@@ -28,7 +28,7 @@ void LookAhead::Release(uint64_t number) {
 
 void LookAhead::Run() {
   for (uint64_t number = 0; AwaitRoom(number); ++number) {
-    const Result<bool> more = deal_.Next(&pieces_[number % pieces_.size()]);
+    const Result<bool> more = Next(&pieces_[number % pieces_.size()]);
     if (!more.ok() || !*more) {
       status_ = more.status();
       ended_.store(true, std::memory_order_release);
@@ -40,6 +40,11 @@ void LookAhead::Run() {
   }
 }
 
+Result<bool> LookAhead::Next(Dealt* piece) {
+  const StageWork work(&clock_);
+  return deal_.Next(piece);
+}
+
 bool LookAhead::AwaitRoom(uint64_t number) {
   while (!stop_.load(std::memory_order_seq_cst)) {
     const uint64_t released = released_.load(std::memory_order_seq_cst);
@@ -49,7 +54,7 @@ bool LookAhead::AwaitRoom(uint64_t number) {
     if (!stop_.load(std::memory_order_seq_cst) && released_.load(std::memory_order_seq_cst) == released) {
       ring::FutexWait(released_, released, ring::kSleepSliceMs);
     }
-    ring::Add(blocked_ns_, ring::MonotonicNs() - start);
+    clock_.AddBlockedOnOutput(ring::MonotonicNs() - start);
   }
   return false;
 }

@@ -8,6 +8,7 @@
 
 #include "sidecar/distribute/deal.h"
 #include "sidecar/loader/signal.h"
+#include "sidecar/loader/stage_times.h"
 
 namespace headrace::side {
 
@@ -15,8 +16,9 @@ namespace headrace::side {
 // after it has ended: their blocks are counted without atomics.
 class LookAhead {
  public:
-  // Keeps up to `depth` pieces. Raises `signal`, which must outlive it, whenever there is one more, and at the end.
-  LookAhead(Deal deal, size_t depth, Signal* signal);
+  // Keeps up to `depth` pieces. Raises `signal` whenever there is one more, and at the end; counts on `clock`. Both
+  // must outlive it.
+  LookAhead(Deal deal, size_t depth, Signal* signal, StageClock* clock);
   ~LookAhead();
   LookAhead(const LookAhead&) = delete;
   LookAhead& operator=(const LookAhead&) = delete;
@@ -28,23 +30,23 @@ class LookAhead {
   const Dealt& piece(uint64_t number) const { return pieces_[number % pieces_.size()]; }
   // Gives back all pieces up to and with `number`.
   void Release(uint64_t number);
-  // Nanoseconds that the thread has waited for somebody to take pieces, and to be read by any thread.
-  uint64_t blocked_ns() const { return blocked_ns_.load(std::memory_order_relaxed); }
 
  private:
   void Run();
+  // The deal's next piece. false: its end.
+  Result<bool> Next(Dealt* piece);
   // false: to end.
   bool AwaitRoom(uint64_t number);
 
   Deal deal_;
   std::vector<Dealt> pieces_;
   Signal& signal_;
+  StageClock& clock_;
   std::atomic<uint64_t> dealt_{0};
   std::atomic<uint64_t> released_{0};
   std::atomic<uint32_t> thread_waits_{0};
   std::atomic<bool> ended_{false};  // after which status_ is valid
   std::atomic<bool> stop_{false};
-  std::atomic<uint64_t> blocked_ns_{0};
   Status status_;
   std::thread thread_;
 };

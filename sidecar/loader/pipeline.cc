@@ -1,11 +1,16 @@
 #include "sidecar/loader/pipeline.h"
 
 #include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
 
 #include "sidecar/core/random.h"
 #include "sidecar/distribute/deal.h"
 #include "sidecar/loader/look_ahead.h"
+#include "sidecar/source/stored_block.h"
 #include "sidecar/transform/batch.h"
+#include "sidecar/transform/global_shuffle.h"
 #include "sidecar/transform/table.h"
 
 namespace headrace::side {
@@ -30,9 +35,20 @@ MakeDecoder SourceDecoder(const InputSpec& spec) {
 }
 
 DatasetPtr<Record> MakeSource(const Plan& plan, const TransformContext& transform, SourceContext* context) {
-  if (const auto* range = std::get_if<RangeSource>(&plan.spec.source)) return MakeRange(*range);
+  // ParseInputSpec lets a shuffle of scope Global stand first, and where there is an index, only.
+  const Shuffle* global = nullptr;
+  if (!plan.spec.pipeline.empty()) global = std::get_if<Shuffle>(&plan.spec.pipeline[0]);
+  if (global != nullptr && !global->global) global = nullptr;
+  const auto ordered = [&](std::unique_ptr<const IndexedDataset> records) -> DatasetPtr<Record> {
+    if (global == nullptr) return records;
+    return std::make_unique<GlobalShuffleDataset>(std::move(records), *global, 1);
+  };
+  if (const auto* range = std::get_if<RangeSource>(&plan.spec.source)) return ordered(MakeRange(*range));
   if (const auto* tensors = std::get_if<TensorsSource>(&plan.spec.source)) {
-    return MakeRows(tensors->tensors[0].shape[0]);
+    return ordered(MakeRows(tensors->tensors[0].shape[0]));
+  }
+  if (global != nullptr) {
+    return ordered(MakeIndexedFiles(MakeFileList(plan, transform, *context), *context->format, context));
   }
   Interleave interleave;
   if (!plan.spec.pipeline.empty()) {
@@ -40,50 +56,10 @@ DatasetPtr<Record> MakeSource(const Plan& plan, const TransformContext& transfor
   }
   // With one file open at a time the block length changes no order: read as much at once as is asked for.
   if (interleave.cycle_length == 1) interleave.block_length = INT64_MAX;
-  return ReadFiles(MakeFileList(plan, transform, *context), interleave,
-                   FormatOf(std::get<FilesSource>(plan.spec.source).format), context);
+  return ReadFiles(MakeFileList(plan, transform, *context), interleave, *context->format, context);
 }
 
 }  // namespace
-
-SlotLayout::SlotLayout(const Plan& plan, const Topology& topology) : element_(PipelineElement(plan.spec)) {
-  int64_t rows = 1;         // of the largest batch: the last batch's size ...
-  int64_t row_records = 1;  // ... and that of the one before it
-  for (const Transformation& transformation : plan.spec.pipeline) {
-    if (const auto* batch = std::get_if<headrace::Batch>(&transformation)) {
-      row_records = rows;
-      rows = batch->size;
-    }
-  }
-  const int64_t replicas = topology.replicas_in_sync();
-  rows = (rows + replicas - 1) / replicas;
-  for (const TensorSpec& component : element_.components) {
-    uint64_t bytes = DTypeSize(component.dtype);
-    for (size_t i = static_cast<size_t>(element_.batch_dims); i < component.shape.size(); ++i) {
-      bytes *= static_cast<uint64_t>(component.shape[i]);
-    }
-    record_bytes_.push_back(bytes);
-    all_record_bytes_ += bytes;
-  }
-  std::vector<ring::ComponentExtent> extents;
-  max_bytes_ = Extents(rows, row_records, &extents);
-}
-
-uint64_t SlotLayout::Extents(int64_t rows, int64_t row_records, std::vector<ring::ComponentExtent>* extents) const {
-  extents->clear();
-  uint64_t end = 0;
-  for (size_t c = 0; c < record_bytes_.size(); ++c) {
-    const std::vector<int64_t>& shape = element_.components[c].shape;
-    const uint64_t bytes = record_bytes_[c] * static_cast<uint64_t>(rows) * static_cast<uint64_t>(row_records);
-    ring::ComponentExtent& extent =
-        extents->emplace_back(ring::ComponentExtent{AlignTensor(end), bytes, shape.size(), {}});
-    std::copy(shape.begin(), shape.end(), extent.dims);
-    if (element_.batch_dims > 0) extent.dims[0] = rows;
-    if (element_.batch_dims > 1) extent.dims[1] = row_records;
-    end = extent.offset + bytes;
-  }
-  return end;
-}
 
 class Pipeline::Epoch : public FeedEpoch {
  public:
@@ -92,7 +68,7 @@ class Pipeline::Epoch : public FeedEpoch {
         ahead_(
             std::move(deal),
             std::clamp(kLookAheadBytes / std::max<uint64_t>(pipeline.max_bytes(), 1), kLeastLookAhead, kMostLookAhead),
-            pipeline.signal_) {}
+            pipeline.signal_, &pipeline.read_clock_) {}
 
   Result<Next> Advance(Delivery* delivery) override {
     ASSIGN_OR_RETURN(const LookAhead::State state, ahead_.Look(next_));
@@ -110,32 +86,87 @@ class Pipeline::Epoch : public FeedEpoch {
     return pipeline_.Parts(piece.records.size());
   }
 
-  Status WritePart(const Delivery& delivery, size_t part, size_t thread, const Place& place) override {
+  Status WritePart(const Delivery& delivery, size_t part, size_t thread, Place* place) override {
     const std::span<const Record> records(ahead_.piece(delivery.number).piece.records);
     const size_t parts = pipeline_.Parts(records.size());
     const size_t begin = records.size() * part / parts;
     const size_t end = records.size() * (part + 1) / parts;
+    const SlotLayout& layout = pipeline_.layout_;
     Desk& desk = pipeline_.desks_[thread];
     desk.columns.clear();
-    for (size_t c = 0; c < place.extents.size(); ++c) {
-      desk.columns.push_back(place.slot + place.extents[c].offset + begin * pipeline_.layout_.record_bytes(c));
+    for (size_t c = 0; c < place->extents.size(); ++c) {
+      if (layout.is_variable(c)) {
+        desk.rows[c].resize(records.size());
+        desk.columns.push_back(reinterpret_cast<uint8_t*>(desk.rows[c].data()));
+      } else {
+        desk.columns.push_back(place->slot + place->extents[c].offset + begin * layout.record_bytes(c));
+      }
     }
-    return desk.decoder->Decode(records.subspan(begin, end - begin), desk.columns);
+    Status decoded = desk.decoder->Decode(records.subspan(begin, end - begin), desk.columns);
+    if (!decoded.ok() && pipeline_.source_.quarantine.skips()) {
+      decoded = DecodeEach(records.subspan(begin, end - begin), delivery.number, begin, &desk);
+    }
+    RETURN_IF_ERROR(decoded);
+    return layout.has_variable() ? layout.Gather(desk.rows, place->slot, &place->extents) : Status();
   }
 
-  Status End(Delivery* delivery, Place*) override {
+  Status End(Delivery* delivery, Place* place) override {
     ahead_.Release(delivery->number);
+    const std::lock_guard lock(left_out_mutex_);
+    if (const auto found = left_out_.find(delivery->number); found != left_out_.end()) {
+      std::vector<size_t>& rows = found->second;
+      std::sort(rows.begin(), rows.end());
+      pipeline_.layout_.LeaveOut(rows, place->slot, &place->extents);
+      delivery->rows -= static_cast<int64_t>(rows.size());
+      delivery->records -= static_cast<int64_t>(rows.size());
+      left_out_.erase(found);
+    }
+    pipeline_.source_.quarantine.CountGood(static_cast<uint64_t>(delivery->records));
     return {};
   }
 
  private:
+  // Decodes a part that holds a bad record one by one, and notes those that are to be left out. `first`: the row of the
+  // delivery that the part begins with.
+  Status DecodeEach(std::span<const Record> records, uint64_t number, size_t first, Desk* desk) {
+    const SlotLayout& layout = pipeline_.layout_;
+    std::vector<uint8_t*> row = desk->columns;
+    desk->kept.Reset();
+    for (size_t i = 0; i < records.size(); ++i) {
+      const Status decoded = desk->decoder->Decode(records.subspan(i, 1), row);
+      if (!decoded.ok()) {
+        RETURN_IF_ERROR(pipeline_.source_.quarantine.Take(decoded));
+        const std::lock_guard lock(left_out_mutex_);
+        left_out_[number].push_back(first + i);
+      }
+      for (size_t c = 0; c < row.size(); ++c) {
+        if (!layout.is_variable(c)) {
+          row[c] += layout.record_bytes(c);
+          continue;
+        }
+        // Values live until the next Decode only.
+        BytesRef& values = desk->rows[c][i];
+        if (!decoded.ok()) values = {};
+        uint8_t* const kept = desk->kept.Take(values.size);
+        if (values.size > 0) std::memcpy(kept, values.data, values.size);
+        values.data = kept;
+        row[c] += sizeof(BytesRef);
+      }
+    }
+    return {};
+  }
+
   Pipeline& pipeline_;
   LookAhead ahead_;
   uint64_t next_ = 0;
+  std::mutex left_out_mutex_;
+  std::map<uint64_t, std::vector<size_t>> left_out_;  // rows, by the delivery's number
 };
 
 size_t Pipeline::Parts(size_t records) const {
   const uint64_t parts = records * layout_.all_record_bytes() / kPartBytes;
+  // Where values of variable length go is known one after another only.
+  if (layout_.has_variable()) return 1;
   return static_cast<size_t>(std::clamp<uint64_t>(parts, records > 0 ? 1 : 0, records));
 }
 
@@ -151,7 +182,8 @@ Pipeline::Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_
       desks_(threads) {}
 
 Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& topology, const std::string& data_dir,
-                                                   const std::string& run_id, size_t threads, Signal* signal) {
+                                                   const std::string& run_id, const std::string& quarantine,
+                                                   size_t threads, Signal* signal) {
   RETURN_IF_ERROR(CheckTopology(plan, topology));
   // Workers that read everything by themselves should not all see it in one order.
   const bool alone = SharingTopology(plan, topology).num_workers < topology.num_workers;
@@ -159,9 +191,14 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
       SeedOf(plan.hash + run_id + (alone ? "/" + std::to_string(topology.worker_index) : std::string()));
   std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(plan), topology, run_seed, threads, signal));
   const Plan& made = pipeline->plan_;
-  const TransformContext transform{pipeline->sharing_, &made.spec, SourceDecoder(made.spec)};
+  const TransformContext transform{
+      pipeline->sharing_, &made.spec, SourceDecoder(made.spec),
+      [pipeline = pipeline.get()](const Status& error) { return pipeline->source_.quarantine.Take(error); }};
   if (const auto* files = std::get_if<FilesSource>(&made.spec.source)) {
     ASSIGN_OR_RETURN(pipeline->source_.files, ListFiles(*files, data_dir));
+    pipeline->source_.spec = &made.spec;
+    pipeline->source_.quarantine.Configure(made.spec.on_error, quarantine);
+    pipeline->source_.format = &FormatOf(files->format);
     pipeline->source_.compression = files->compression;
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));
   }
@@ -172,6 +209,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
     pipeline->batches_ = std::get<DatasetPtr<Batch>>(std::move(dataset));
   }
   for (Desk& desk : pipeline->desks_) {
+    desk.rows.resize(pipeline->layout_.components());
     desk.decoder = MakePipelineDecoder(made.spec, made.spec.pipeline.size(), transform.source_decoder());
   }
   return pipeline;

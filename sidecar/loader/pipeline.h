@@ -6,39 +6,25 @@
 #include <vector>
 
 #include "common/spec/plan.h"
+#include "sidecar/core/arena.h"
 #include "sidecar/core/dataset.h"
 #include "sidecar/decode/decoder.h"
 #include "sidecar/loader/feed.h"
 #include "sidecar/loader/signal.h"
+#include "sidecar/loader/slot_layout.h"
 #include "sidecar/source/source.h"
 
 namespace headrace::side {
 
-// How a batch lies in a slot: component after component, each aligned to ring::kTensorAlign.
-class SlotLayout {
- public:
-  SlotLayout(const Plan& plan, const Topology& topology);
-
-  // Fills one extent for each component and returns the bytes used.
-  uint64_t Extents(int64_t rows, int64_t row_records, std::vector<ring::ComponentExtent>* extents) const;
-  uint64_t max_bytes() const { return max_bytes_; }  // of the largest batch that the plan allows
-  uint64_t record_bytes(size_t component) const { return record_bytes_[component]; }
-  uint64_t all_record_bytes() const { return all_record_bytes_; }
-
- private:
-  const ElementShape element_;
-  std::vector<uint64_t> record_bytes_;  // of one record, by component
-  uint64_t all_record_bytes_ = 0;
-  uint64_t max_bytes_ = 0;
-};
-
 class Pipeline : public Feed {
  public:
   // Finds the files and checks what the plan demands of them and of the run. `run_id` seeds shuffles without a seed;
-  // up to `threads` may decode; `signal`, which must outlive the pipeline, is raised when there is more to be decoded.
-  // Errors: InvalidArgument, NotFound, Unavailable, naming field, numbers and remedy.
+  // bad records that spec.onError leaves out are listed in the file
+  // `quarantine`; up to `threads` may decode; `signal`, which must outlive the pipeline, is raised when there is more
+  // to be decoded. Errors: InvalidArgument, NotFound, Unavailable, naming field, numbers and remedy.
   static Result<std::unique_ptr<Pipeline>> Create(Plan plan, const Topology& topology, const std::string& data_dir,
-                                                  const std::string& run_id, size_t threads, Signal* signal);
+                                                  const std::string& run_id, const std::string& quarantine,
+                                                  size_t threads, Signal* signal);
 
   Result<std::unique_ptr<FeedEpoch>> Start(const ring::Position& start) override;
 
@@ -49,7 +35,9 @@ class Pipeline : public Feed {
   bool holds_steps() const override { return holds_steps_; }
   int64_t cardinality() const override { return Cardinality(plan_.spec); }
   uint64_t run_seed() const override { return run_seed_; }
+  uint64_t skipped_records() const override { return source_.quarantine.skipped(); }
   uint64_t bytes_read() const override { return source_.bytes_read.load(std::memory_order_relaxed); }
+  StageTimes read_times() const override { return read_clock_.times(); }
   int64_t default_prefetch_steps() const override { return sharing_.replicas_in_sync(); }
 
  private:
@@ -58,6 +46,8 @@ class Pipeline : public Feed {
   struct Desk {
     std::unique_ptr<Decoder> decoder;
     std::vector<uint8_t*> columns;
+    std::vector<std::vector<BytesRef>> rows;  // of each component of variable length
+    Arena kept;                               // values of such rows, where records are decoded one by one
   };
 
   Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_t threads, Signal* signal);
@@ -74,6 +64,7 @@ class Pipeline : public Feed {
   SourceContext source_;
   DatasetPtr<Batch> batches_;
   Signal* const signal_;
+  StageClock read_clock_;
   std::vector<Desk> desks_;
 };
 

@@ -63,6 +63,16 @@ constexpr ReplicaMetric kReplicaMetrics[] = {
      [](const Source& s) { return static_cast<double>(s.ring.header().slot_count); }},
 };
 
+// Seconds of a stage, one series for each state.
+void AddStage(const char* stage, const StageTimes& times, MetricFamily* family) {
+  const auto add = [&](const char* state, uint64_t ns) {
+    family->metric.push_back(Sample(MetricType::Counter, Seconds(ns), {{"stage", stage}, {"state", state}}));
+  };
+  add("busy", times.busy_ns);
+  add("blocked_on_input", times.blocked_on_input_ns);
+  add("blocked_on_output", times.blocked_on_output_ns);
+}
+
 }  // namespace
 
 std::string Probe::Render() const {
@@ -78,6 +88,19 @@ std::string Probe::Render() const {
                                                     "Bytes read from the data set's files, compressed as they lie.",
                                                     MetricType::Counter));
   read.metric.push_back(Sample(MetricType::Counter, static_cast<double>(feed_.bytes_read()), {}));
+  MetricFamily& skipped = families.emplace_back(
+      Family("headrace_loader_skipped_records_total",
+             "Bad records that spec.onError left out, each as often as it was.", MetricType::Counter));
+  skipped.metric.push_back(Sample(MetricType::Counter, static_cast<double>(feed_.skipped_records()), {}));
+  MetricFamily& stages = families.emplace_back(
+      Family("headrace_loader_stage_seconds_total",
+             "Time of the threads of a stage: at work, or waiting for what it takes from or for what it gives to.",
+             MetricType::Counter));
+  AddStage("read", feed_.read_times(), &stages);
+  AddStage("decode", engine_.decode_times(), &stages);
+  MetricFamily& threads =
+      families.emplace_back(Family("headrace_loader_decode_threads", "Threads that decode now.", MetricType::Gauge));
+  threads.metric.push_back(Sample(MetricType::Gauge, static_cast<double>(engine_.decode_threads()), {}));
   MetricFamily& epoch = families.emplace_back(
       Family("headrace_loader_epoch", "The epoch that the loader is producing, from 0.", MetricType::Gauge));
   epoch.metric.push_back(Sample(MetricType::Gauge, static_cast<double>(engine_.epoch()), {}));

@@ -37,6 +37,7 @@ Result<Credentials> FromWebIdentity(const Environment& environment, const std::s
   ASSIGN_OR_RETURN(const std::string token, ReadToken(kSource, *environment(kSource)));
   Request request;
   request.method = "POST";
+  request.patient = true;
   request.url = environment("AWS_ENDPOINT_URL_STS").value_or("https://sts." + region + ".amazonaws.com") + "/";
   request.headers = {"Content-Type: application/x-www-form-urlencoded"};
   request.body = QueryOf({{"Action", "AssumeRoleWithWebIdentity"},

@@ -81,6 +81,7 @@ class PartCall : public Call {
     request.url = url_;
     // A byte and not HEAD: refusals then come with their reason, and web servers show whether they serve ranges.
     if (part.is_object()) request.headers.push_back("Range: bytes=0-0");
+    request.patient = !part.is_object();
     used = service_.Authorize(&request);
     return request;
   }
@@ -113,6 +114,7 @@ std::string WhatIsThere(Service& service, Transfers* transfers, const std::strin
     folder = slash == std::string::npos ? "" : folder.substr(0, slash + 1);
     Request request;
     request.url = ListUrl(service, object.bucket, Part{.base = folder});
+    request.patient = true;
     service.Authorize(&request);
     const Reply reply = SendSmall(transfers, request);
     const auto page = ParseListPage(reply.text);

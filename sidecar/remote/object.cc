@@ -44,8 +44,9 @@ Object::Object(Service* service, Transfers* transfers, const std::string& path, 
 
 std::string Object::Condition() const {
   const std::lock_guard lock(mutex_);
-  if (version_.empty() || version_.rfind("W/", 0) == 0) return "";  // a weak ETag matches nothing here
-  return (IsEtag(version_) ? "If-Match: " : "If-Unmodified-Since: ") + version_;
+  // A weak ETag matches nothing here, and a date is taken for that of a later change by servers that keep fractions of
+  // a second.
+  return version_.rfind('"', 0) == 0 ? "If-Match: " + version_ : "";
 }
 
 bool Object::IsSame(const Reply& reply) {

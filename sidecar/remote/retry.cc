@@ -55,8 +55,13 @@ milliseconds RetryPolicy::DelayAfter(const Reply& reply, uint64_t random) const 
   return RetryAfter(reply.Header("retry-after")).value_or(milliseconds(0)) + jitter;
 }
 
-milliseconds RetryPolicy::FirstByteTimeout(milliseconds usual, int earlier_attempts) const {
-  return std::min(std::max(4 * usual, first_byte) * (1 << std::clamp(earlier_attempts, 0, 10)), most_first_byte);
+void UsualTime::Add(milliseconds took) {
+  deviation_ = (3 * deviation_ + std::chrono::abs(mean_ - took)) / 4;
+  mean_ = (7 * mean_ + took) / 8;
+}
+
+milliseconds RetryPolicy::FirstByteTimeout(const UsualTime& usual, int earlier_attempts) const {
+  return std::min(std::max(usual.most(), first_byte) * (1 << std::clamp(earlier_attempts, 0, 10)), most_first_byte);
 }
 
 }  // namespace headrace::side

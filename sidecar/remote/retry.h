@@ -32,14 +32,26 @@ enum class Fate {
 // By status, as S3, GCS and web servers use them.
 Fate FateOf(const Reply& reply);
 
+// How long a host usually takes to answer: running mean and deviation, as TCP has them of round trips (RFC 6298).
+class UsualTime {
+ public:
+  void Add(std::chrono::milliseconds took);
+  // What nearly none exceeds.
+  std::chrono::milliseconds most() const { return mean_ + 4 * deviation_; }
+
+ private:
+  std::chrono::milliseconds mean_{200};  // before the first answer
+  std::chrono::milliseconds deviation_{100};
+};
+
 // The defaults are what loaders use: 10 attempts take 12 seconds of waiting on average, and 23 at most.
 struct RetryPolicy {
   int max_attempts = 10;  // at one request, the first included
   std::chrono::milliseconds first_delay{50};
   std::chrono::milliseconds most_delay{10000};
-  // A first byte that takes longer than 4 times what is usual there, and than this, is given up and asked for again
-  // over another connection; twice as long with each attempt, up to the most.
-  std::chrono::milliseconds first_byte{2000};
+  // A first byte that takes longer, once the request is sent, than the host's times say (UsualTime) and than this, is
+  // given up and asked for again over another connection; twice as long with each attempt, up to the most.
+  std::chrono::milliseconds first_byte{300};
   std::chrono::milliseconds most_first_byte{30000};
   // So is the rest of a body that stops for so long.
   std::chrono::milliseconds stalled{5000};
@@ -48,7 +60,7 @@ struct RetryPolicy {
   // 2^(attempts - 1), most_delay at most, on top of what the reply's Retry-After asks for, a minute at most. `random`
   // is any number.
   std::chrono::milliseconds DelayAfter(const Reply& reply, uint64_t random) const;
-  std::chrono::milliseconds FirstByteTimeout(std::chrono::milliseconds usual, int earlier_attempts) const;
+  std::chrono::milliseconds FirstByteTimeout(const UsualTime& usual, int earlier_attempts) const;
 };
 
 }  // namespace headrace::side

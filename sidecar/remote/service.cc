@@ -26,7 +26,8 @@ std::string DeniedRemedy(const Service& service, const std::string& path, const 
   const bool google = path.rfind("gs:", 0) == 0;
   return "; " + used->source + " says who asks: allow it to read objects " +
          (google ? "(storage.objects.get) and, for globs, to list them (storage.objects.list)"
-                 : "(s3:GetObject) and, for globs, to list the bucket (s3:ListBucket)");
+                 : "(s3:GetObject) and, for globs, to list the bucket (s3:ListBucket), without which objects that are "
+                   "not there are refused too");
 }
 
 }  // namespace

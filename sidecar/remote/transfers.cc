@@ -24,12 +24,11 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMaxText = 16 << 20;  // of a reply that is not the caller's data: a page of a listing at most
 constexpr size_t kMaxHeaders = 256;
-constexpr long kConnectTimeoutMs = 10000;
+constexpr long kConnectTimeoutMs = 5000;
 constexpr long kLocalTimeoutMs = 2000;
 // A reply that brings less than this many bytes a second for that many seconds is given up and asked for again.
 constexpr long kSlowBytes = 4 << 10;
 constexpr long kSlowSeconds = 30;
-constexpr milliseconds kUsualFirstByte{200};  // until a host has answered
 
 void InitCurlOnce() {
   static const CURLcode done = curl_global_init(CURL_GLOBAL_ALL);
@@ -37,11 +36,11 @@ void InitCurlOnce() {
 }
 
 // Certificates of a private authority, by the variables that other tools read too; none: the system's.
-const char* AuthorityFile() {
+std::string AuthorityFile() {
   for (const char* name : {"AWS_CA_BUNDLE", "SSL_CERT_FILE"}) {
     if (const char* file = std::getenv(name); file != nullptr && *file != '\0') return file;
   }
-  return nullptr;
+  return "";
 }
 
 // Errors that asking again will not mend.
@@ -127,6 +126,7 @@ class Transfers::Loop {
     bool has_out = false;
     bool first_byte = false;
     Clock::time_point next_byte_due;
+    milliseconds first_byte_timeout{0};
     milliseconds stalled{0};  // of the policy
     char error[CURL_ERROR_SIZE] = "";
   };
@@ -135,7 +135,7 @@ class Transfers::Loop {
     Pace pace;
     int under_way = 0;
     std::deque<Live*> waiting;
-    milliseconds first_byte{kUsualFirstByte};  // running mean
+    UsualTime first_byte;
   };
 
   void Run() {
@@ -218,7 +218,10 @@ class Transfers::Loop {
     live.reply.attempts = live.attempts;
     live.has_out = live.first_byte = false;
     live.out = {};
-    live.next_byte_due = now + policy_.FirstByteTimeout(live.host->first_byte, live.attempts - 1);
+    // Connecting has a limit of its own; the time to the first byte begins where the request is sent.
+    live.next_byte_due = now + 2 * milliseconds(kConnectTimeoutMs);
+    live.first_byte_timeout = live.request.patient ? policy_.most_first_byte
+                                                   : policy_.FirstByteTimeout(live.host->first_byte, live.attempts - 1);
     live.stalled = policy_.stalled;
     live.error[0] = '\0';
     if (idle_.empty()) {
@@ -232,7 +235,7 @@ class Transfers::Loop {
     for (const std::string& header : request.headers) {
       live.headers = curl_slist_append(live.headers, header.c_str());
     }
-    if (const char* file = AuthorityFile(); file != nullptr) curl_easy_setopt(easy, CURLOPT_CAINFO, file);
+    if (!authority_file_.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, authority_file_.c_str());
     curl_easy_setopt(easy, CURLOPT_URL, request.url.c_str());
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -256,9 +259,12 @@ class Transfers::Loop {
       curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, static_cast<long>(request.body.size()));
       curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request.body.data());
       curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+      live.headers = curl_slist_append(live.headers, "Expect:");  // no round trip before the body
     }
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, live.headers);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, live.error);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, OnSend);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, &live);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, OnHeader);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, &live);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, OnBody);
@@ -266,6 +272,12 @@ class Transfers::Loop {
     curl_easy_setopt(easy, CURLOPT_PRIVATE, &live);
     curl_multi_add_handle(multi_, easy);
     active_.push_back(&live);
+  }
+
+  static int OnSend(void* user, char*, char*, int, int) {
+    Live& live = *static_cast<Live*>(user);
+    live.next_byte_due = Clock::now() + live.first_byte_timeout;
+    return CURL_PREREQFUNC_OK;
   }
 
   static size_t OnHeader(char* data, size_t one, size_t size, void* user) {
@@ -353,15 +365,17 @@ class Transfers::Loop {
       // A cloud's own names are known on its machines and nowhere else.
       reply.fatal = IsFatal(result) || (live.request.local && result == CURLE_COULDNT_RESOLVE_HOST);
     }
-    if (live.first_byte) {
-      double seconds = 0;
-      curl_easy_getinfo(live.easy, CURLINFO_STARTTRANSFER_TIME, &seconds);
-      host.first_byte = (host.first_byte * 7 + milliseconds(static_cast<int64_t>(seconds * 1000))) / 8;
+    if (live.first_byte && !live.request.patient) {
+      double sent = 0;
+      double answered = 0;
+      curl_easy_getinfo(live.easy, CURLINFO_PRETRANSFER_TIME, &sent);
+      curl_easy_getinfo(live.easy, CURLINFO_STARTTRANSFER_TIME, &answered);
+      host.first_byte.Add(milliseconds(static_cast<int64_t>(std::max(answered - sent, 0.0) * 1000)));
     }
     EndAttempt(live);
     const Fate fate = live.call->Judge(reply);
     if (fate == Fate::kDone) host.pace.Answered();
-    if (fate == Fate::kThrottled) host.pace.Throttled(Clock::now());
+    if (fate == Fate::kThrottled) host.pace.Throttled();
     if (fate == Fate::kDone || fate == Fate::kFailed || live.attempts >= policy_.max_attempts) {
       Finish(live, std::move(reply), fate);
       return;
@@ -394,6 +408,7 @@ class Transfers::Loop {
   }
 
   const RetryPolicy policy_;
+  const std::string authority_file_ = AuthorityFile();
   CURLM* multi_ = nullptr;
   std::thread thread_;
 

@@ -19,6 +19,7 @@ struct Request {
   std::vector<std::string> headers;  // "name: value"
   std::string body;                  // of a POST or PUT
   int redirects = 0;                 // how many are followed; none from https to http
+  bool patient = false;              // the server may think for long before it answers
   bool local = false;                // an address of the node or its cloud: no proxy, and no long wait for one that is
                                      // not there
 };
@@ -48,7 +49,7 @@ class Call {
 
  private:
   friend class Transfers;
-  const std::string origin_;  // "https://host:port", whose pace it shares
+  const std::string origin_;  // "https://HOST:PORT", whose pace it shares
   Reply reply_;
   Fate fate_ = Fate::kFailed;
   bool done_ = true;  // guarded by the transfers' mutex

@@ -18,7 +18,7 @@ std::string PercentDecode(std::string_view text);
 // "a=1&b=x%20y", by name, as a signature wants it. Names and values are given plain.
 std::string QueryOf(std::vector<std::pair<std::string, std::string>> fields);
 
-// "https://host:9000/a/b?c" in parts; `path` and `query` stay encoded. REQUIRES: text has "://".
+// "https://a.example:9000/a/b?c" in parts; `path` and `query` stay encoded. REQUIRES: text has "://".
 struct UrlParts {
   std::string scheme;
   std::string host;  // with the port, if one is given

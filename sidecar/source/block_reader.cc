@@ -9,7 +9,11 @@ namespace {
 class BlockReader : public Stream<Record> {
  public:
   BlockReader(SourceContext& context, uint32_t file, std::unique_ptr<ByteStream> bytes, std::unique_ptr<Framer> framer)
-      : pool_(context.blocks), path_(context.files.paths[file]), bytes_(std::move(bytes)), framer_(std::move(framer)) {}
+      : pool_(context.blocks),
+        quarantine_(context.quarantine),
+        path_(context.files.paths[file]),
+        bytes_(std::move(bytes)),
+        framer_(std::move(framer)) {}
 
   Result<size_t> Read(std::span<Record> out) override {
     ASSIGN_OR_RETURN(const bool more, HaveRecords());
@@ -38,7 +42,11 @@ class BlockReader : public Stream<Record> {
   // Makes next_ < rows_. false: the file is over.
   Result<bool> HaveRecords() {
     while (next_ == rows_) {
-      if (!error_.ok()) return error_;
+      if (!error_.ok()) {
+        // What follows such a place cannot be found: the rest of the file is left out with it.
+        RETURN_IF_ERROR(quarantine_.Take(error_));
+        return false;
+      }
       if (ended_ && rest_.empty()) return false;
       RETURN_IF_ERROR(ReadBlock());
     }
@@ -83,6 +91,7 @@ class BlockReader : public Stream<Record> {
   }
 
   BytesBlockPool& pool_;
+  Quarantine& quarantine_;
   const std::string& path_;
   const std::unique_ptr<ByteStream> bytes_;
   const std::unique_ptr<Framer> framer_;

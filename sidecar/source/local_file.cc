@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "sidecar/source/storage.h"
+#include "sidecar/source/storage_wait.h"
 
 namespace headrace::side {
 namespace {
@@ -20,6 +21,7 @@ class LocalFile : public StoredFile {
 
   // pread and not mmap: a volume that fails is then an error here, not a SIGBUS.
   Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
+    const StorageWait wait;
     size_t done = 0;
     while (done < out.size()) {
       const ssize_t read = pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));

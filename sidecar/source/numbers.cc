@@ -6,12 +6,29 @@ namespace headrace::side {
 namespace {
 
 // start, start + step, ... for `count` numbers; -1 is endless (wrapping, as tf.data's counter does).
-class NumbersDataset : public Dataset<Record> {
+class NumbersDataset : public IndexedDataset {
  public:
   NumbersDataset(int64_t start, int64_t step, int64_t count) : start_(start), step_(step), count_(count) {}
   std::unique_ptr<Stream<Record>> Iterate(Pass) const override { return std::make_unique<NumberStream>(*this); }
 
+  Result<std::unique_ptr<Index>> MakeIndex(Pass) const override {
+    return std::unique_ptr<Index>(std::make_unique<NumbersIndex>(*this));
+  }
+
  private:
+  class NumbersIndex : public Index {
+   public:
+    explicit NumbersIndex(const NumbersDataset& numbers) : numbers_(numbers) {}
+    uint64_t size() const override { return static_cast<uint64_t>(numbers_.count_); }
+    void Get(uint64_t i, Record* out) const override {
+      out->value =
+          static_cast<int64_t>(static_cast<uint64_t>(numbers_.start_) + i * static_cast<uint64_t>(numbers_.step_));
+    }
+
+   private:
+    const NumbersDataset& numbers_;
+  };
+
   class NumberStream : public Stream<Record> {
    public:
     explicit NumberStream(const NumbersDataset& numbers)
@@ -45,12 +62,12 @@ class NumbersDataset : public Dataset<Record> {
 
 }  // namespace
 
-DatasetPtr<Record> MakeRange(const RangeSource& source) {
+std::unique_ptr<const IndexedDataset> MakeRange(const RangeSource& source) {
   InputSpec spec;
   spec.source = source;
   return std::make_unique<NumbersDataset>(source.start, source.step, Cardinality(spec));
 }
 
-DatasetPtr<Record> MakeRows(int64_t count) { return std::make_unique<NumbersDataset>(0, 1, count); }
+std::unique_ptr<const IndexedDataset> MakeRows(int64_t count) { return std::make_unique<NumbersDataset>(0, 1, count); }
 
 }  // namespace headrace::side

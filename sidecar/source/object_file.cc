@@ -4,6 +4,7 @@
 
 #include "sidecar/remote/object_store.h"
 #include "sidecar/source/storage.h"
+#include "sidecar/source/storage_wait.h"
 
 namespace headrace::side {
 namespace {
@@ -14,7 +15,10 @@ constexpr size_t kPartBytes = 8 << 20;
 class PendingObjectRead : public PendingRead {
  public:
   PendingObjectRead(Object* object, uint64_t offset, std::span<uint8_t> out) : read_(object, offset, out) {}
-  Status Finish() override { return read_.Finish(); }
+  Status Finish() override {
+    const StorageWait wait;
+    return read_.Finish();
+  }
 
  private:
   ObjectRead read_;

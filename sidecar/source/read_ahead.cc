@@ -82,12 +82,15 @@ class ReadAhead : public RawStream {
 
   // Begins to read what comes next, as far as the window goes, and at least what is read next.
   void Fill() {
-    const size_t window = ReadAheadWindow(open_streams.load(std::memory_order_relaxed), position_ - started_);
-    const size_t most = std::clamp(window / 8, kLeastPartBytes, kMostPartBytes);
-    while (next_ < file_->size() && (parts_.empty() || next_ - position_ < window)) {
+    const int streams = open_streams.load(std::memory_order_relaxed);
+    const size_t window = ReadAheadWindow(streams, position_ - started_);
+    const size_t most = std::clamp(ReadAheadShare(streams) / 8, kLeastPartBytes, kMostPartBytes);
+    while (next_ < file_->size()) {
+      const auto size = static_cast<size_t>(std::min<uint64_t>(std::min(next_bytes_, most), file_->size() - next_));
+      // Whole parts only: what a reader frees a little at a time would be asked for a little at a time.
+      if (!parts_.empty() && next_ - parts_.front().offset + size > window) break;
       Part part;
       if (spare_.memory != nullptr) part = std::move(spare_);
-      const auto size = static_cast<size_t>(std::min<uint64_t>(std::min(next_bytes_, most), file_->size() - next_));
       if (part.capacity < size) {
         part.memory = std::make_unique_for_overwrite<uint8_t[]>(size);
         part.capacity = size;
@@ -113,10 +116,13 @@ class ReadAhead : public RawStream {
 
 }  // namespace
 
+size_t ReadAheadShare(int streams) {
+  return std::max(kReadAheadBytes / static_cast<size_t>(std::max(streams, 1)), 2 * kLeastPartBytes);
+}
+
 size_t ReadAheadWindow(int streams, uint64_t consumed) {
-  const size_t share = std::max(kReadAheadBytes / static_cast<size_t>(std::max(streams, 1)), 2 * kLeastPartBytes);
   const uint64_t earned = kMostPartBytes / 2 + 4 * consumed;
-  return static_cast<size_t>(std::min<uint64_t>(share, earned));
+  return static_cast<size_t>(std::min<uint64_t>(ReadAheadShare(streams), earned));
 }
 
 std::unique_ptr<RawStream> MakeReadAhead(std::unique_ptr<StoredFile> file) {

@@ -14,6 +14,8 @@ inline constexpr size_t kReadAheadBytes = 128 << 20;
 inline constexpr size_t kLeastPartBytes = 256 << 10;
 inline constexpr size_t kMostPartBytes = 8 << 20;
 
+// The part of that memory that each of `streams` open ones may take.
+size_t ReadAheadShare(int streams);
 // How far ahead of its reader one of `streams` open ones may be, when `consumed` bytes of it have been read in order. A
 // reader that takes little gets little read for nothing.
 size_t ReadAheadWindow(int streams, uint64_t consumed);

@@ -3,23 +3,43 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
+#include <vector>
 
 #include "common/spec/plan.h"
 #include "sidecar/core/bytes_block.h"
 #include "sidecar/core/dataset.h"
+#include "sidecar/core/indexed.h"
 #include "sidecar/decode/decoder.h"
 #include "sidecar/source/byte_stream.h"
 #include "sidecar/source/file_table.h"
+#include "sidecar/source/quarantine.h"
 #include "sidecar/transform/table.h"
 
 namespace headrace::side {
 
+struct Format;
+class StoredBlock;
+
 // Outlives every data set and stream of a loader.
 struct SourceContext {
+  SourceContext();
+  ~SourceContext();
+
+  const InputSpec* spec = nullptr;  // whose source these files are
+  const Format* format = nullptr;
   FileTable files;
   Compression compression = Compression::kAuto;
   BytesBlockPool blocks;
+  Quarantine quarantine;
   std::atomic<uint64_t> bytes_read{0};
+  std::set<std::vector<int32_t>> column_orders;  // that blocks refer to (BytesBlock::Origin::columns)
+
+  // The index of a file, made when it is first asked for.
+  Result<StoredBlock*> Stored(const Format& format, uint32_t file);
+
+ private:
+  std::vector<std::unique_ptr<StoredBlock>> stored_;  // by file
 };
 
 // A file format: one file in this folder and one line in table.cc.
@@ -28,6 +48,8 @@ struct Format {
   Result<std::unique_ptr<Stream<Record>>> (*open)(SourceContext& context, uint32_t file);
   // Decodes its records into the features.
   std::unique_ptr<Decoder> (*decoder)(const InputSpec& spec);
+  // Finds where each record of a file is; nullptr for formats of which that is not known without reading all of it.
+  Result<std::unique_ptr<StoredBlock>> (*index)(SourceContext& context, uint32_t file) = nullptr;
 };
 const Format& FormatOf(FileFormat format);
 
@@ -37,9 +59,9 @@ DatasetPtr<File> MakeFileList(const Plan& plan, const TransformContext& transfor
 DatasetPtr<Record> ReadFiles(DatasetPtr<File> files, const Interleave& interleave, const Format& format,
                              SourceContext* context);
 
-DatasetPtr<Record> MakeRange(const RangeSource& source);
-// Rows 0 .. n-1 by number; decode/tensors.cc knows their values.
-DatasetPtr<Record> MakeRows(int64_t count);
+std::unique_ptr<const IndexedDataset> MakeRange(const RangeSource& source);
+// Rows 0 .. n-1 by number; decode/simple.cc knows their values.
+std::unique_ptr<const IndexedDataset> MakeRows(int64_t count);
 
 // Files that every worker must have at least one of: Errors: InvalidArgument with both numbers if there are too few.
 Status CheckFileCount(const Plan& plan, const TransformContext& transform, const SourceContext& context);

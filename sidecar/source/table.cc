@@ -1,5 +1,8 @@
 #include "common/spec/padding.h"
 #include "sidecar/source/block_reader.h"
+#include "sidecar/source/csv.h"
+#include "sidecar/source/fixed_records.h"
+#include "sidecar/source/lines.h"
 #include "sidecar/source/source.h"
 #include "sidecar/source/tfrecord.h"
 
@@ -11,14 +14,37 @@ Result<std::unique_ptr<Stream<Record>>> OpenFramed(SourceContext& context, uint3
   return ReadBlocks(context, file, MakeFramer());
 }
 
+template <BlankLines blank>
+Result<std::unique_ptr<Stream<Record>>> OpenLines(SourceContext& context, uint32_t file) {
+  return ReadBlocks(context, file, MakeLineFramer(blank));
+}
+
 }  // namespace
 
 const Format& FormatOf(FileFormat format) {
-  static constexpr Format kTFRecord = {OpenFramed<MakeTFRecordFramer>, [](const InputSpec& spec) {
-                                         return CheckTFRecords(MakeExampleDecoder(PaddedFeatures(spec)));
-                                       }};
+  static constexpr Format kTFRecord = {
+      OpenFramed<MakeTFRecordFramer>, [](const InputSpec& spec) {
+        return CheckTFRecords(spec.features.empty() ? MakeBytesDecoder() : MakeExampleDecoder(PaddedFeatures(spec)));
+      }};
+  static constexpr Format kText = {OpenLines<BlankLines::kAreRecords>, [](const InputSpec&) { return MakeBytesDecoder(); }};
+  static constexpr Format kCsv = {
+      [](SourceContext& context, uint32_t file) { return ReadBlocks(context, file, MakeCsvFramer(context)); },
+      [](const InputSpec& spec) {
+        return MakeCsvDecoder(spec.features, std::get<FilesSource>(spec.source).csv.delimiter);
+      }};
+  static constexpr Format kJsonLines = {
+      OpenLines<BlankLines::kArePassedOver>, [](const InputSpec& spec) {
+        return spec.features.empty() ? MakeBytesDecoder() : MakeJsonDecoder(PaddedFeatures(spec));
+      }};
+  static constexpr Format kFixedLength = {OpenStoredRecords, MakeFixedDecoder, IndexFixedLength};
+  static constexpr Format kNumPy = {OpenStoredRecords, MakeFixedDecoder, IndexNumPy};
   switch (format) {
     case FileFormat::kTFRecord: return kTFRecord;
+    case FileFormat::kText: return kText;
+    case FileFormat::kCsv: return kCsv;
+    case FileFormat::kJsonLines: return kJsonLines;
+    case FileFormat::kFixedLength: return kFixedLength;
+    case FileFormat::kNumPy: return kNumPy;
   }
   return kTFRecord;
 }

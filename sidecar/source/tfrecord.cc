@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kHeaderBytes = 12;
 constexpr size_t kFooterBytes = 4;
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;
+constexpr size_t kPrefetchAhead = 4;
 
 template <typename T>
 T Load(const uint8_t* bytes) {
@@ -76,7 +77,13 @@ class ChecksumDecoder : public Decoder {
   explicit ChecksumDecoder(std::unique_ptr<Decoder> rest) : rest_(std::move(rest)) {}
 
   Status Decode(std::span<const Record> records, std::span<uint8_t* const> columns) override {
-    for (const Record& record : records) {
+    for (size_t i = 0; i < records.size(); ++i) {
+      // After a shuffle each record lies elsewhere.
+      if (i + kPrefetchAhead < records.size()) {
+        const Record& ahead = records[i + kPrefetchAhead];
+        ahead.block->Prefetch(ahead.value);
+      }
+      const Record& record = records[i];
       const std::span<const uint8_t> data = record.bytes();
       if (Load<uint32_t>(data.data() + data.size()) == MaskedCrc32c(data.data(), data.size())) continue;
       return Damaged(record.Place() + ": the checksum of its " + std::to_string(data.size()) + " bytes does not match");

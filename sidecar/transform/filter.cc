@@ -141,11 +141,12 @@ class Evaluation {
 class FilterDataset : public Dataset<Record> {
  public:
   FilterDataset(DatasetPtr<Record> input, const Filter& filter, const InputSpec& spec, size_t stages,
-                MakeDecoder source_decoder)
+                MakeDecoder source_decoder, std::function<Status(const Status&)> take_error)
       : input_(std::move(input)),
         spec_(spec),
         stages_(stages),
         source_decoder_(std::move(source_decoder)),
+        take_error_(std::move(take_error)),
         components_(RecordComponents(spec, stages, nullptr)),
         expression_(*Expression::Parse(filter.expression, components_)) {}  // ParseInputSpec has parsed it
 
@@ -157,7 +158,8 @@ class FilterDataset : public Dataset<Record> {
   class FilterStream : public Stream<Record> {
    public:
     FilterStream(const FilterDataset& filter, std::unique_ptr<Stream<Record>> input)
-        : input_(std::move(input)),
+        : filter_(filter),
+          input_(std::move(input)),
           decoder_(MakePipelineDecoder(filter.spec_, filter.stages_, filter.source_decoder_())),
           evaluation_(filter.expression_, filter.components_) {}
 
@@ -167,10 +169,18 @@ class FilterDataset : public Dataset<Record> {
         const std::span<Record> block = out.first(std::min(out.size(), evaluation_.records()));
         ASSIGN_OR_RETURN(const size_t read, input_->Read(block));
         if (read == 0) return size_t{0};
-        RETURN_IF_ERROR(decoder_->Decode(block.first(read), evaluation_.columns()));
+        const Status decoded = decoder_->Decode(block.first(read), evaluation_.columns());
         size_t kept = 0;
         for (size_t i = 0; i < read; ++i) {
-          if (!evaluation_.IsTrue(i)) continue;
+          if (!decoded.ok()) {
+            // One of the block is bad: each by itself then.
+            const Status alone = decoder_->Decode(block.subspan(i, 1), evaluation_.columns());
+            if (!alone.ok()) {
+              RETURN_IF_ERROR(filter_.take_error_(alone));
+              continue;
+            }
+          }
+          if (!evaluation_.IsTrue(decoded.ok() ? i : 0)) continue;
           if (kept != i) std::swap(out[kept], out[i]);
           ++kept;
         }
@@ -179,6 +189,7 @@ class FilterDataset : public Dataset<Record> {
     }
 
    private:
+    const FilterDataset& filter_;
     std::unique_ptr<Stream<Record>> input_;
     std::unique_ptr<Decoder> decoder_;
     Evaluation evaluation_;
@@ -188,6 +199,7 @@ class FilterDataset : public Dataset<Record> {
   const InputSpec& spec_;
   const size_t stages_;
   const MakeDecoder source_decoder_;
+  const std::function<Status(const Status&)> take_error_;
   const std::vector<TensorSpec> components_;
   const Expression expression_;
 };
@@ -195,8 +207,9 @@ class FilterDataset : public Dataset<Record> {
 }  // namespace
 
 DatasetPtr<Record> MakeFilter(DatasetPtr<Record> input, const Filter& filter, const InputSpec& spec, size_t stages,
-                              MakeDecoder source_decoder) {
-  return std::make_unique<FilterDataset>(std::move(input), filter, spec, stages, std::move(source_decoder));
+                              MakeDecoder source_decoder, std::function<Status(const Status&)> take_error) {
+  return std::make_unique<FilterDataset>(std::move(input), filter, spec, stages, std::move(source_decoder),
+                                         std::move(take_error));
 }
 
 }  // namespace headrace::side

@@ -13,10 +13,16 @@
 
 namespace headrace::side {
 
+// Of what the order of a pass is a function. `position` tells the shuffles of one pipeline apart that take their seed
+// from the run.
+inline uint64_t ShuffleKey(const Shuffle& shuffle, uint64_t position, Pass pass) {
+  const uint64_t seed = shuffle.seed ? static_cast<uint64_t>(*shuffle.seed) : Mix(pass.run_seed, position);
+  return Mix(seed, shuffle.reshuffle_each_iteration ? pass.key : 0);
+}
+
 template <typename T>
 class ShuffleDataset : public Dataset<T> {
  public:
-  // `position` tells the shuffles of one pipeline apart that take their seed from the run.
   ShuffleDataset(DatasetPtr<T> input, const Shuffle& shuffle, uint64_t position)
       : input_(std::move(input)), shuffle_(shuffle), position_(position) {}
 
@@ -30,7 +36,7 @@ class ShuffleDataset : public Dataset<T> {
           pass_(pass),
           input_(shuffle.input_->Iterate(pass)),
           buffer_size_(static_cast<size_t>(shuffle.shuffle_.buffer_size)),
-          random_(Key(shuffle, pass)) {}
+          random_(ShuffleKey(shuffle.shuffle_, shuffle.position_, pass)) {}
 
     Result<size_t> Read(std::span<T> out) override {
       RETURN_IF_ERROR(Fill());
@@ -63,17 +69,11 @@ class ShuffleDataset : public Dataset<T> {
         // The input is shorter than the draws took it to be: draw again, now knowing its length.
         length = found;
         input_ = shuffle_.input_->Iterate(pass_);
-        random_ = Random(Key(shuffle_, pass_));
+        random_ = Random(ShuffleKey(shuffle_.shuffle_, shuffle_.position_, pass_));
       }
     }
 
    private:
-    static uint64_t Key(const ShuffleDataset& shuffle, Pass pass) {
-      const Shuffle& options = shuffle.shuffle_;
-      const uint64_t seed = options.seed ? static_cast<uint64_t>(*options.seed) : Mix(pass.run_seed, shuffle.position_);
-      return Mix(seed, options.reshuffle_each_iteration ? pass.key : 0);
-    }
-
     // Read's draws, n of them, from an input of `length` elements: fills buffered_ and drawn_until_. Returns how many
     // there were.
     uint64_t Draw(uint64_t n, uint64_t length) {

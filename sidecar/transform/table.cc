@@ -22,6 +22,12 @@ struct Site {
 // Overloads are the table: transformations that treat files, records and batches alike.
 template <typename T>
 DatasetPtr<T> Apply(const Shuffle& shuffle, const Site& site, DatasetPtr<T> input) {
+  if (shuffle.global) {
+    if constexpr (!std::is_same_v<T, File>) return input;  // the source has done it: it alone knows where records lie
+    Shuffle all = shuffle;                                 // a list of files is small: a buffer holds it
+    all.buffer_size = INT64_MAX;
+    return std::make_unique<ShuffleDataset<T>>(std::move(input), all, site.position);
+  }
   return std::make_unique<ShuffleDataset<T>>(std::move(input), shuffle, site.position);
 }
 
@@ -76,7 +82,8 @@ DatasetPtr<Record> Apply(const Enumerate& enumerate, const Site&, DatasetPtr<Rec
 
 // The site's position counts from 1: the stages before it are one fewer.
 DatasetPtr<Record> Apply(const Filter& filter, const Site& site, DatasetPtr<Record> input) {
-  return MakeFilter(std::move(input), filter, *site.context.spec, site.position - 1, site.context.source_decoder);
+  return MakeFilter(std::move(input), filter, *site.context.spec, site.position - 1, site.context.source_decoder,
+                    site.context.take_error);
 }
 
 DatasetPtr<Batch> Apply(const headrace::Batch& batch, const Site&, DatasetPtr<Record> input) {

@@ -1,6 +1,7 @@
 // The table of transformations: how each one is put on a data set.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct TransformContext {
   // For what looks into records; the spec outlives the data set. Not needed for a pipeline on files.
   const InputSpec* spec = nullptr;
   MakeDecoder source_decoder;
+  // Takes the error of a record that a decoder refused; ok: the record is to be left out.
+  std::function<Status(const Status& error)> take_error;
 };
 
 // Puts the pipeline of `context.spec` on `input`.

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds and runs the benchmarks (README.md beside this file): one line a figure, with its ratio to something of this
 # machine in the same run. Nothing is asserted.
-#   tests/bench/run.sh [client|loaders] [OPTION...]     default: both; options are those of loaders/compare.py
+#   tests/bench/run.sh [client|loaders|objects] [OPTION...]     default: all; options are those of loaders/compare.py
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-parts=(client loaders)
-case ${1:-} in client | loaders) parts=("$1"); shift ;; esac
+parts=(client loaders objects)
+case ${1:-} in client | loaders | objects) parts=("$1"); shift ;; esac
 
 client() {
   cmake --build --preset release --target headrace headrace-loader client_next_bench ring_loader headrace_python_native
@@ -22,6 +22,12 @@ client() {
 loaders() {
   cmake --build --preset release --target headrace headrace-loader loader_drain_bench machine_floors headrace_python_native
   /usr/bin/python3 tests/bench/loaders/compare.py "$@"
+}
+
+objects() {
+  cmake --build --preset release --target object_store_bench
+  echo "== an object store"
+  build/release/bench/object_store_bench
 }
 
 for part in "${parts[@]}"; do "$part" "$@"; done

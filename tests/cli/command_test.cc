@@ -13,6 +13,7 @@
 namespace headrace::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -149,6 +150,45 @@ TEST_F(CommandTest, ExplainAsJson) {
   const Outcome outcome = Headrace({"explain", "-f", RangeInput("  - batch: {size: 4}\n"), "-o", "json"});
   EXPECT_EQ(outcome.status, 0);
   EXPECT_THAT(outcome.output, HasSubstr("\"globalBatchSize\": 4"));
+}
+
+TEST_F(CommandTest, BenchNamesTheLimit) {
+  const std::string input = RangeInput("  - batch: {size: 4}\n");
+  const Outcome outcome = Headrace({"bench", "-f", input, "--seconds", "1", "--workers", "2"});
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, ContainsRegex("records +[1-9][0-9,.]* a second"));
+  EXPECT_THAT(outcome.output, ContainsRegex("first batch +[0-9]+ ms after the start"));
+  EXPECT_THAT(outcome.output, ContainsRegex("CPU +[0-9.]+ seconds per million records"));
+  EXPECT_THAT(outcome.output, ContainsRegex("memory +[1-9][0-9,.]* MB"));
+  EXPECT_THAT(outcome.output, ContainsRegex("read +1 +[0-9]+ %"));
+  EXPECT_THAT(outcome.output, HasSubstr("limit"));
+}
+
+TEST_F(CommandTest, BenchSaysWhyThereIsNothingToMeasure) {
+  const std::string input = RangeInput("  - take: {count: 0}\n  - batch: {size: 4}\n");
+  const Outcome outcome = Headrace({"bench", "-f", input, "--seconds", "1"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("worker 0: the input has no batch"));
+}
+
+// The trainer of a run looks at the loaders of its own run.
+TEST_F(CommandTest, TopShowsTheLoaderOfATrainer) {
+  const std::string input = RangeInput("  - batch: {size: 4}\n");
+  const Outcome outcome =
+      Headrace({"run", "-f", input, "--replicas", "2", "--", "sh", "-c",
+                "until test -e $HEADRACE_DIR/metrics.addr; do sleep 0.02; done; exec \"$0\" top --once",
+                HEADRACE_BIN_DIR "/headrace"});
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("numbers, epoch "));
+  EXPECT_THAT(outcome.output, ContainsRegex("worker-0 +0 +0 +0 .*\n +1 +0 +0 "));
+  EXPECT_THAT(outcome.output, EndsWith("  -> no batch is taken: the trainer computes, or is not there\n"));
+}
+
+TEST_F(CommandTest, TopNamesAnAddressThatIsNone) {
+  const Outcome outcome = Headrace({"top", "--once", "localhost:http"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("\"localhost:http\": \"http\" is no port"));
+  EXPECT_THAT(Headrace({"top", "--dir", directory_.path()}).output, HasSubstr("no loader serves metrics there"));
 }
 
 TEST_F(CommandTest, TyposAreNamed) {

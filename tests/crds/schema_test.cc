@@ -21,7 +21,8 @@ json Schema() {
 // A spec in which every field of the schema is set, whatever CEL would say of it; what is required has plausible
 // values.
 constexpr char kEverything[] = R"({
-  "source": {"files": {"format": "TFRecord", "paths": ["a"], "compression": "None",
+  "source": {"files": {"format": "TFRecord", "paths": ["s3://b/a"], "compression": "None",
+    "objectStore": {"endpoint": "https://a.example", "region": "b"},
     "pipeline": [{"shuffle": {"bufferSize": 1, "seed": 1, "reshuffleEachIteration": false}}, {"repeat": {"count": 1}},
                  {"take": {"count": 1}}, {"skip": {"count": 1}}, {"shard": {"numShards": 2, "index": 1}},
                  {"shard": {"by": "Hint"}}]}},
@@ -49,9 +50,10 @@ void SchemaFields(const json& schema, const std::string& path, std::set<std::str
   if (!schema.contains("properties")) return;
   for (const auto& [name, property] : schema["properties"].items()) {
     fields.insert(path + "." + name);
-    // The volume and the function's container are the pod's affair: the parser passes them by.
+    // These are the pod's affair: the parser passes them by.
     const std::string full = path + "." + name;
-    if (full != "spec.source.files.volume" && full != "spec.source.function.container")
+    if (full != "spec.source.files.volume" && full != "spec.source.function.container" &&
+        full != "spec.source.files.objectStore.credentialsSecret")
       SchemaFields(property, path + "." + name, fields);
   }
 }
@@ -72,10 +74,19 @@ TEST(CrdSchema, HasTheFieldsOfTheParser) {
   std::set<std::string> of_schema;
   SchemaFields(Schema(), "spec", of_schema);
   // ToJson writes every field, so a spec of each source and with everything set shows all that the parser knows.
-  std::set<std::string> of_parser = {"spec.source.files.volume", "spec.source.function.container"};
+  std::set<std::string> of_parser = {"spec.source.files.volume", "spec.source.files.objectStore.credentialsSecret",
+                                     "spec.source.function.container"};
   for (const char* text :
        {kEverything, R"({"source": {"range": {"start": 1, "stop": 9, "step": 2, "dtype": "int32"}}})",
         R"({"source": {"function": {"command": ["a"], "maxElementBytes": 1}}})",
+        R"({"source": {"files": {"format": "FixedLength", "paths": ["a"], "fixedLength": {"recordBytes": 9},
+            "pipeline": [{"shuffle": {"scope": "Global"}}]}},
+            "features": [{"name": "x"}], "pipeline": [{"shuffle": {"scope": "Global"}}, {"batch": {"size": 1}}],
+            "onError": {"policy": "Skip", "maxSkipped": 3}})",
+        R"({"source": {"files": {"format": "CSV", "paths": ["a"],
+            "csv": {"header": false, "columns": ["a", "b"], "delimiter": ";"}}},
+            "features": [{"name": "x", "shape": [2], "columns": ["a", "b"]}]})",
+        R"({"source": {"files": {"format": "JSONLines", "paths": ["a"]}}, "features": [{"name": "x", "path": "/a"}]})",
         R"({"source": {"tensors": [{"name": "a", "dtype": "int8", "shape": [1], "values": [1]}]}})"}) {
     const auto spec = ParseInputSpec(json::parse(text));
     ASSERT_TRUE(spec.ok()) << spec.status().ToString();

@@ -47,7 +47,7 @@ class HttpFaults {
   HttpFaults(const HttpFaults&) = delete;
   HttpFaults& operator=(const HttpFaults&) = delete;
 
-  std::string url() const;  // "http://127.0.0.1:PORT"
+  std::string url() const;  // the address, "http://127.0.0.1:" and the port
   std::vector<SeenRequest> requests() const;
   int connections() const;
   // Waits until so many clients have closed their end while an answer was stalled or silent.

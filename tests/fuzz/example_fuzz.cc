@@ -8,10 +8,10 @@ using namespace headrace;
 using namespace headrace::side;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const std::vector<Feature> features = {{"x", DType::kFloat32, {2}, {}, false},
-                                                {"y", DType::kInt16, {}, {7}, true},
-                                                {"z", DType::kUint8, {3}, {}, false},
-                                                {"h", DType::kFloat16, {2}, {0.5}, true}};
+  static const std::vector<Feature> features = {{"x", {}, "", DType::kFloat32, {2}, {}, false},
+                                                {"y", {}, "", DType::kInt16, {}, {7}, true},
+                                                {"z", {}, "", DType::kUint8, {3}, {}, false},
+                                                {"h", {}, "", DType::kFloat16, {2}, {0.5}, true}};
   static const auto decoder = MakeExampleDecoder(features);
   const std::unique_ptr<uint8_t[]> rows[] = {std::make_unique<uint8_t[]>(8), std::make_unique<uint8_t[]>(2),
                                              std::make_unique<uint8_t[]>(3), std::make_unique<uint8_t[]>(4)};

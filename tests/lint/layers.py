@@ -31,7 +31,7 @@ ALLOWED = {
     "operator/admission": [BASE, SPEC, NET, "operator/kube"],
     "operator": [BASE, SPEC, NET, "operator/kube", "operator/reconcile", "operator/admission"],
     # Runs the loader as a process, and reads it through the client's C interface, as users do.
-    "cli": [BASE, SPEC, RING, "client/include/headrace", "sidecar/device", "sidecar/source", "operator/admission"],
+    "cli": [BASE, SPEC, NET, RING, "client/include/headrace", "sidecar/device", "sidecar/source", "operator/admission"],
 }
 
 # Third-party headers, by prefix, and the only places that may see them: folders and files. Tests may see all.

@@ -12,7 +12,8 @@ TEXT = (*lint.CXX, ".c", ".py", ".sh", ".cmake", ".txt", ".md", ".yaml", ".yml",
 HOSTS = re.compile(r"^(localhost|127\.0\.0\.1|0\.0\.0\.0|\[?::1?\]?|.*\.example(\.com|\.org)?|example\.(com|org)|"
                    r"(.*\.)?headrace\.dev|(.*\.)?kubernetes\.io|(.*\.)?k8s\.io|kubernetes(\.default.*)?|.*\.svc(\..*)?|"
                    r"(.*\.)?tensorflow\.org|(.*\.)?w3\.org|json-schema\.org|github\.com|datatracker\.ietf\.org|"
-                   r"docs\.nvidia\.com|prometheus\.io|man7\.org|\d+\.\d+\.\d+\.\d+)$")
+                   r"docs\.nvidia\.com|docs\.aws\.amazon\.com|(.*\.)?amazonaws\.com|storage\.googleapis\.com|sts|HOST(:PORT)?|"
+                   r"prometheus\.io|man7\.org|\d+\.\d+\.\d+\.\d+)$")
 ADDRESS = re.compile(r"https?://([A-Za-z0-9.\[\]:-]*[A-Za-z0-9\]])")
 # Top folders that any Linux machine has; a checkout elsewhere gives itself away by its own.
 COMMON_TOPS = {"bin", "boot", "dev", "etc", "home", "lib", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys",

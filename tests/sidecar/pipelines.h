@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/ring/geometry.h"
 #include "sidecar/loader/pipeline.h"
 
 namespace headrace::side {
@@ -19,6 +20,7 @@ struct Delivered {
   int64_t rows = 0;
   std::vector<std::vector<int64_t>> dims;  // by component
   std::vector<std::vector<uint8_t>> bytes;
+  std::vector<std::vector<int64_t>> splits;  // of components of variable length; else empty
 
   template <typename T>
   std::vector<T> Values(size_t component = 0) const {
@@ -41,7 +43,7 @@ inline Result<bool> AwaitNext(FeedEpoch& epoch, Signal& signal, FeedEpoch::Deliv
 // Writes all of a delivery.
 inline Status WriteWhole(FeedEpoch& epoch, FeedEpoch::Delivery* delivery, FeedEpoch::Place* place) {
   ASSIGN_OR_RETURN(const size_t parts, epoch.Begin(*delivery, place));
-  for (size_t part = 0; part < parts; ++part) RETURN_IF_ERROR(epoch.WritePart(*delivery, part, 0, *place));
+  for (size_t part = 0; part < parts; ++part) RETURN_IF_ERROR(epoch.WritePart(*delivery, part, 0, place));
   return epoch.End(delivery, place);
 }
 
@@ -53,7 +55,7 @@ class PipelineRun {
       status_ = parsed.status();
       return;
     }
-    auto created = Pipeline::Create(CompilePlan(std::move(*parsed), "test"), topology, data_dir, "run", 1, &signal_);
+    auto created = Pipeline::Create(CompilePlan(std::move(*parsed), "test"), topology, data_dir, "run", "", 1, &signal_);
     status_ = created.status();
     if (created.ok()) pipeline_ = std::move(*created);
   }
@@ -77,9 +79,12 @@ class PipelineRun {
       std::fill(slot.begin(), slot.end(), uint8_t{0xee});
       status_ = WriteWhole(**feed, &delivery, &place);
       if (!status_.ok()) break;
-      Delivered& delivered = all.emplace_back(Delivered{delivery.step, delivery.replica, delivery.rows, {}, {}});
+      Delivered& delivered = all.emplace_back(Delivered{delivery.step, delivery.replica, delivery.rows, {}, {}, {}});
       for (const ring::ComponentExtent& extent : place.extents) {
         delivered.dims.emplace_back(extent.dims, extent.dims + extent.ndim);
+        const auto* const splits = reinterpret_cast<const int64_t*>(&slot[0] + extent.splits_offset);
+        const uint64_t num_splits = extent.splits_offset == 0 ? 0 : ring::NumSplits(extent).value_or(0);
+        delivered.splits.emplace_back(splits, splits + num_splits);
         delivered.bytes.emplace_back(&slot[0] + extent.offset, &slot[0] + extent.offset + extent.bytes);
       }
     }

@@ -37,6 +37,19 @@ TEST(InputSpec, WritesOutItsDefaultsAndReadsThemBackUnchanged) {
   EXPECT_EQ(ToJson(*again), written);
 }
 
+TEST(InputSpec, KnowsWhereObjectsAreAndNotWhoseKeys) {
+  json spec = Good();
+  const std::string without = ToJson(*ParseInputSpec(spec)).dump();
+  EXPECT_EQ(without.find("objectStore"), std::string::npos) << "plans of mounted files keep their hash";
+  spec["source"]["files"]["paths"] = {"s3://bucket/a-*", "https://a.example/a?b=*"};
+  spec["source"]["files"]["objectStore"] = {
+      {"endpoint", "http://minio.example:9000"}, {"region", "eu-west-1"}, {"credentialsSecret", {{"name", "keys"}}}};
+  const auto parsed = ParseInputSpec(spec);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(ToJson(*parsed)["source"]["files"]["objectStore"],
+            json({{"endpoint", "http://minio.example:9000"}, {"region", "eu-west-1"}}));
+}
+
 TEST(InputSpec, ReadsBackEveryMap) {
   json spec = Good();
   spec["features"].push_back({{"name", "s"}, {"dtype", "string"}});
@@ -76,6 +89,23 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"/source/files/path", R"(["x"])", "spec.source.files.path", "did you mean \"paths\"?"},
         BadCase{"/source/files/format", R"("TFRecords")", "spec.source.files.format", "did you mean \"TFRecord\"?"},
         BadCase{"/source/files/paths", "[]", "spec.source.files.paths", "0 items"},
+        BadCase{"/source/files/paths", R"(["ftp://host/a"])", "spec.source.files.paths[0]",
+                "s3, gs, http and https are offered"},
+        BadCase{"/source/files/paths", R"(["s3://bucket/folder/"])", "spec.source.files.paths[0]", "name its objects"},
+        BadCase{"/source/files/paths", R"(["gs:///key"])", "spec.source.files.paths[0]", "names no bucket"},
+        BadCase{"/source/files/paths", R"(["s3://buck*/key"])", "spec.source.files.paths[0]", "names no bucket"},
+        BadCase{"/source/files/paths", R"(["http://a.example/a-*"])", "spec.source.files.paths[0]",
+                "web servers do not list their files"},
+        BadCase{"/source/files/paths", R"(["https:\/\/me@a.example/a"])", "spec.source.files.paths[0]",
+                "holds a login"},
+        BadCase{"/source/files/objectStore", R"({"region": "eu-west-1"})", "spec.source.files.objectStore",
+                "and there is none; leave it out"},
+        BadCase{"/source/files/objectStore", R"({"endpoint": "minio:9000"})", "spec.source.files.objectStore.endpoint",
+                "is https://HOST or https://HOST:PORT"},
+        BadCase{"/source/files/objectStore", R"({"region": "EU"})", "spec.source.files.objectStore.region",
+                "is a name such as eu-west-1"},
+        BadCase{"/source/files/objectStore", R"({"credentialsSecret": {"key": "a"}})",
+                "spec.source.files.objectStore.credentialsSecret.name", "is required"},
         BadCase{"/pipeline/2/batch/size", "0", "spec.pipeline[2].batch.size", "0 is not a whole number from 1"},
         BadCase{"/pipeline/2/batch/size", "2.5", "spec.pipeline[2].batch.size", "2.5 is not a whole number"},
         BadCase{"/pipeline/2/batch/dropReminder", "true", "spec.pipeline[2].batch.dropReminder",

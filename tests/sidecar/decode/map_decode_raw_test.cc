@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/spec/map.h"
+#include "sidecar/core/bytes_block.h"
 #include "sidecar/decode/decoder.h"
 #include "sidecar/decode/map_operation.h"
 
@@ -17,11 +18,15 @@ class DecodeRawTest : public testing::Test {
   template <typename T>
   std::vector<T> Decoded(const DecodeRawOp& operation, const std::vector<std::string>& strings) {
     const TensorSpec input{"record", DType::kString, {}};
-    const MapSite site{"spec.pipeline[0].map", input, *MappedType(operation, input), &paths_};
+    const MapSite site{"spec.pipeline[0].map", input, *MappedType(operation, input)};
+    BytesBlock* const block = blocks_.Get(100 * strings.size());
+    block->origin.path = &path_;
     std::vector<Record> records(strings.size());
     std::vector<BytesRef> in;
     for (size_t i = 0; i < strings.size(); ++i) {
-      records[i].offset = 100 * i;
+      block->Add(100 * i, strings[i].size());
+      records[i].block = BlockRef(block);
+      records[i].value = static_cast<int64_t>(i);
       in.push_back({reinterpret_cast<const uint8_t*>(strings[i].data()), strings[i].size()});
     }
     std::vector<T> out(strings.size() * RowBytes(site.output) / sizeof(T));
@@ -30,7 +35,8 @@ class DecodeRawTest : public testing::Test {
     return out;
   }
 
-  const std::vector<std::string> paths_ = {"a.tfrecord"};
+  const std::string path_ = "a.tfrecord";
+  BytesBlockPool blocks_;
   Status status_;
 };
 

@@ -84,9 +84,9 @@ TEST_F(PaddedBatch, ALongerRecordNamesFileAndOffset) {
 
 TEST_F(PaddedBatch, WhatCannotBeSaidIsRefused) {
   const auto refused = [&](const std::string& pipeline) { return Run({{1}}, pipeline).status().message(); };
-  EXPECT_THAT(refused(R"([{"batch": {"size": 2}}])"),
-              HasSubstr("spec.features[0].shape: varies in length, and nothing pads it: add paddedBatch with "
-                        "paddedShapes: {tokens: [LENGTH]}"));
+  EXPECT_THAT(refused(R"([{"paddedBatch": {"size": 2, "paddedShapes": {}}}])"),
+              HasSubstr("spec.features[0].shape: varies in length, and the paddedBatch does not pad it: add tokens: "
+                        "[LENGTH] to its paddedShapes"));
   EXPECT_THAT(refused(R"([{"paddedBatch": {"size": 2, "paddedShapes": {"tokns": [2]}}}])"),
               HasSubstr("spec.pipeline[0].paddedBatch.paddedShapes.tokns: is no feature of varying length: those are "
                         "\"tokens\""));

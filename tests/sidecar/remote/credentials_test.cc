@@ -120,7 +120,7 @@ TEST(AwsCredentials, AsksThePodIdentityAgent) {
 }
 
 TEST(AwsCredentials, GivesItsTokenToNoStranger) {
-  const Status status = Aws({{"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://example.test/credentials"}}).status();
+  const Status status = Aws({{"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://a.example/credentials"}}).status();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("neither https nor an address of this node"));
 }

@@ -27,7 +27,7 @@ class FakeBucket {
   FakeBucket(std::set<std::string> keys, size_t page) : keys_(std::move(keys)), page_(page) {}
 
   Answer operator()(const SeenRequest& request) const {
-    const UrlParts url = SplitUrl("http://host" + request.target);
+    const UrlParts url = SplitUrl("http://a.example" + request.target);
     if (url.path != "/bucket") {
       const std::string key = PercentDecode(url.path).substr(8);
       if (keys_.count(key) > 0) return RangeOf(request, key);

@@ -179,6 +179,25 @@ TEST(ObjectRead, HoldsLaterReadsToTheVersionOfTheFirst) {
   EXPECT_EQ(server.requests()[1].headers.at("if-match"), "\"v1\"");
 }
 
+TEST(ObjectRead, TellsVersionsByDateWhereThereIsNoEtag) {
+  const std::string data = Numbered(1000);
+  int asked = 0;
+  const HttpFaults server([&](const SeenRequest& request) {
+    Answer answer = RangeOf(request, data);
+    answer.headers[0] = {"Last-Modified",
+                         asked++ < 2 ? "Wed, 21 Oct 2015 07:28:00 GMT" : "Wed, 21 Oct 2015 07:28:01 GMT"};
+    return answer;
+  });
+  ObjectStore store({.endpoint = server.url()}, EnvironmentOf({}), QuickPolicy());
+  std::atomic<uint64_t> counted{0};
+  const auto object = store.Open({"s3://bucket/key", data.size(), ""}, &counted);
+  std::string bytes(100, '\0');
+  const std::span<uint8_t> out(reinterpret_cast<uint8_t*>(bytes.data()), bytes.size());
+  EXPECT_TRUE(ObjectRead(object.get(), 0, out).Finish().ok());
+  EXPECT_TRUE(ObjectRead(object.get(), 100, out).Finish().ok());
+  EXPECT_EQ(ObjectRead(object.get(), 200, out).Finish().code(), Code::kConflict);
+}
+
 TEST(ObjectRead, RefusesAServerWithoutRanges) {
   const std::string data = Numbered(1000);
   const HttpFaults server([&](const SeenRequest&) { return Answer{.body = data}; });

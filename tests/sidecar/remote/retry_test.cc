@@ -44,35 +44,49 @@ TEST(Retry, AddsTheJitterToWhatTheServerAsksFor) {
 
 TEST(Retry, GivesSlowServersMoreTime) {
   const RetryPolicy policy;
-  EXPECT_EQ(policy.FirstByteTimeout(milliseconds(20), 0), seconds(2));
-  EXPECT_EQ(policy.FirstByteTimeout(milliseconds(900), 0), milliseconds(3600));
-  EXPECT_EQ(policy.FirstByteTimeout(milliseconds(20), 2), seconds(8));
-  EXPECT_EQ(policy.FirstByteTimeout(milliseconds(20), 60), seconds(30));
+  UsualTime fast;
+  for (int i = 0; i < 100; ++i) fast.Add(milliseconds(20));
+  EXPECT_EQ(policy.FirstByteTimeout(fast, 0), milliseconds(300));
+  EXPECT_EQ(policy.FirstByteTimeout(fast, 2), milliseconds(1200));
+  EXPECT_EQ(policy.FirstByteTimeout(fast, 60), seconds(30));
+  UsualTime slow;
+  for (int i = 0; i < 100; ++i) slow.Add(milliseconds(900));
+  EXPECT_GE(policy.FirstByteTimeout(slow, 0), milliseconds(880));  // halves of a millisecond are lost
+  EXPECT_LE(policy.FirstByteTimeout(slow, 0), milliseconds(1000));
+  UsualTime varying;
+  for (int i = 0; i < 100; ++i) varying.Add(milliseconds(i % 2 == 0 ? 100 : 900));
+  EXPECT_GE(policy.FirstByteTimeout(varying, 0), milliseconds(1500));
+}
+
+// Replies of which the n-th is throttled where `throttled(n)`.
+template <typename Throttled>
+void Reply(Pace* pace, int replies, Throttled throttled) {
+  for (int n = 0; n < replies; ++n) throttled(n) ? pace->Throttled() : pace->Answered();
 }
 
 TEST(Pace, HalvesOnceForABurstAndComesBack) {
   Pace pace;
-  const Pace::Time now{seconds(100)};
   const int before = pace.limit();
-  for (int i = 0; i < 10; ++i) pace.Throttled(now + milliseconds(i));
-  EXPECT_EQ(pace.limit(), before / 2);
-  pace.Throttled(now + seconds(1));
-  EXPECT_EQ(pace.limit(), before / 4);
-  // One more for as many answers as are allowed: 4 + 5 + ... + 15 to get from 4 to 16.
+  // All that are under way are refused, and then answered at the second try.
+  Reply(&pace, 2 * before, [&](int n) { return n < before; });
+  EXPECT_EQ(pace.limit(), (before + 1) / 2);
+  // One more for as many answers as are allowed: 8 + 9 + ... + 15 to get from 8 to 16.
   int answers = 0;
-  while (pace.limit() < before) {
-    pace.Answered();
-    ++answers;
-  }
-  EXPECT_EQ(answers, (4 + 15) * 12 / 2);
+  for (; pace.limit() < before; ++answers) pace.Answered();
+  EXPECT_EQ(answers, (8 + 15) * 8 / 2);
 }
 
-TEST(Pace, StaysWithinItsBounds) {
+TEST(Pace, FallsWhileAHostRefuses) {
   Pace pace;
-  for (int i = 0; i < 20; ++i) pace.Throttled(Pace::Time(seconds(100 + i)));
+  Reply(&pace, 1000, [](int) { return true; });
   EXPECT_EQ(pace.limit(), 1);
-  for (int i = 0; i < 100000; ++i) pace.Answered();
+}
+
+TEST(Pace, DoesNotMindAFewRefusals) {
+  Pace pace;
+  Reply(&pace, 10000, [](int n) { return n % 20 == 7; });
   EXPECT_EQ(pace.limit(), Pace::kMost);
+  EXPECT_GT(Pace::kMost, Pace::kFirst);
 }
 
 }  // namespace

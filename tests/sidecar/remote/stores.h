@@ -24,9 +24,9 @@ inline RetryPolicy QuickPolicy() {
   return {.max_attempts = 5,
           .first_delay = milliseconds(2),
           .most_delay = milliseconds(20),
-          .first_byte = milliseconds(300),
+          .first_byte = milliseconds(1000),
           .most_first_byte = milliseconds(2000),
-          .stalled = milliseconds(300)};
+          .stalled = milliseconds(500)};
 }
 
 // Bytes that tell their place: a reader that mixes up offsets notices.

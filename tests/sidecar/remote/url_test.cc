@@ -20,17 +20,17 @@ TEST(Url, DecodesWhatIsEncoded) {
 TEST(Url, SortsAQuery) { EXPECT_EQ(QueryOf({{"prefix", "a b"}, {"list-type", "2"}}), "list-type=2&prefix=a%20b"); }
 
 TEST(Url, Splits) {
-  const UrlParts parts = SplitUrl("https://host.test:9000/a/b%20c?d=e?f");
+  const UrlParts parts = SplitUrl("https://host.example:9000/a/b%20c?d=e?f");
   EXPECT_EQ(parts.scheme, "https");
-  EXPECT_EQ(parts.host, "host.test:9000");
-  EXPECT_EQ(parts.host_name(), "host.test");
+  EXPECT_EQ(parts.host, "host.example:9000");
+  EXPECT_EQ(parts.host_name(), "host.example");
   EXPECT_EQ(parts.path, "/a/b%20c");
   EXPECT_EQ(parts.query, "d=e?f");
-  EXPECT_EQ(parts.origin(), "https://host.test:9000");
-  EXPECT_EQ(SplitUrl("http://[fd00:ec2::23]:80/x").host_name(), "[fd00:ec2::23]");
+  EXPECT_EQ(parts.origin(), "https://host.example:9000");
+  EXPECT_EQ(SplitUrl("http://[::1]:80/x").host_name(), "[::1]");
   EXPECT_EQ(SplitUrl("http://[::1]").host_name(), "[::1]");
-  EXPECT_EQ(SplitUrl("http://host?q").path, "/");
-  EXPECT_EQ(SplitUrl("http://host?q").query, "q");
+  EXPECT_EQ(SplitUrl("http://a.example?q").path, "/");
+  EXPECT_EQ(SplitUrl("http://a.example?q").query, "q");
 }
 
 TEST(Url, SplitsObjectPaths) {
@@ -41,7 +41,7 @@ TEST(Url, SplitsObjectPaths) {
 }
 
 TEST(Url, ShowsNoQuery) {
-  EXPECT_EQ(ShownPath("https://host/a?signature=sesame"), "https://host/a");
+  EXPECT_EQ(ShownPath("https://a.example/a?signature=sesame"), "https://a.example/a");
   EXPECT_EQ(ShownPath("s3://bucket/a?b"), "s3://bucket/a?b");  // a glob
 }
 

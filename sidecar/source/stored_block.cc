@@ -1,0 +1,141 @@
+#include "sidecar/source/stored_block.h"
+
+#include <algorithm>
+
+namespace headrace::side {
+namespace {
+
+const StoredBlock& BlockOf(const Record& record) { return static_cast<const StoredBlock&>(*record.block.get()); }
+
+class StoredStream : public Stream<Record> {
+ public:
+  explicit StoredStream(StoredBlock* block) : block_(block) {}
+  Result<size_t> Read(std::span<Record> out) override {
+    const auto read = static_cast<size_t>(std::min(static_cast<int64_t>(out.size()), block_->records() - next_));
+    for (size_t i = 0; i < read; ++i) {
+      out[i].block = BlockRef(block_);
+      out[i].value = next_++;
+    }
+    return read;
+  }
+  Result<uint64_t> PassOver(uint64_t n) override {
+    const uint64_t passed = std::min(n, static_cast<uint64_t>(block_->records() - next_));
+    next_ += static_cast<int64_t>(passed);
+    return passed;
+  }
+
+ private:
+  StoredBlock* const block_;
+  int64_t next_ = 0;
+};
+
+// The blocks of the files in their order, and how many records lie before each.
+class FilesIndex : public Index {
+ public:
+  uint64_t size() const override { return size_; }
+  void Get(uint64_t i, Record* out) const override {
+    const auto after = std::upper_bound(begins_.begin(), begins_.end(), i);
+    const auto file = static_cast<size_t>(after - begins_.begin()) - 1;
+    out->block = BlockRef(blocks_[file]);
+    out->value = static_cast<int64_t>(i - begins_[file]);
+  }
+  void Add(StoredBlock* block) {
+    blocks_.push_back(block);
+    begins_.push_back(size_);
+    size_ += static_cast<uint64_t>(block->records());
+  }
+
+ private:
+  std::vector<StoredBlock*> blocks_;
+  std::vector<uint64_t> begins_;
+  uint64_t size_ = 0;
+};
+
+class IndexedFiles : public IndexedDataset {
+ public:
+  IndexedFiles(DatasetPtr<File> files, const Format& format, SourceContext* context)
+      : files_(std::move(files)), format_(format), context_(*context) {}
+
+  Result<std::unique_ptr<Index>> MakeIndex(Pass pass) const override {
+    auto index = std::make_unique<FilesIndex>();
+    const auto files = files_->Iterate(pass);
+    File file;
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, ReadOne(*files, file));
+      if (!more) return std::unique_ptr<Index>(std::move(index));
+      ASSIGN_OR_RETURN(StoredBlock* const block, context_.Stored(format_, file.index));
+      index->Add(block);
+    }
+  }
+
+ private:
+  const DatasetPtr<File> files_;
+  const Format& format_;
+  SourceContext& context_;
+};
+
+}  // namespace
+
+SourceContext::SourceContext() = default;
+SourceContext::~SourceContext() = default;
+
+Result<StoredBlock*> SourceContext::Stored(const Format& format, uint32_t file) {
+  stored_.resize(files.paths.size());
+  if (stored_[file] == nullptr) {
+    ASSIGN_OR_RETURN(stored_[file], format.index(*this, file));
+  }
+  return stored_[file].get();
+}
+
+std::string StoredBlock::Place(int64_t row) const {
+  return context_.files.paths[number_] + ": record at byte " + std::to_string(Find(row).offset);
+}
+
+Result<StoredFile*> StoredBlock::file() const {
+  const std::lock_guard lock(mutex_);
+  if (file_ == nullptr) {
+    ASSIGN_OR_RETURN(file_, OpenStored(context_.files, number_, &context_.bytes_read));
+  }
+  return file_.get();
+}
+
+Status ReadStored(std::span<const Record> records, uint8_t* out) {
+  std::vector<std::unique_ptr<PendingRead>> pending;
+  while (!records.empty()) {
+    const StoredBlock& block = BlockOf(records[0]);
+    const StoredBlock::Extent first = block.Find(records[0].value);
+    uint64_t bytes = first.bytes;
+    size_t count = 1;
+    for (; count < records.size() && records[count].block.get() == &block; ++count) {
+      const StoredBlock::Extent next = block.Find(records[count].value);
+      if (next.offset != first.offset + bytes) break;
+      bytes += next.bytes;
+    }
+    ASSIGN_OR_RETURN(StoredFile* const file, block.file());
+    if (RemoteFile* const remote = file->remote()) {
+      pending.push_back(remote->Begin(first.offset, {out, bytes}));
+    } else {
+      ASSIGN_OR_RETURN(const size_t read, file->ReadAt(first.offset, {out, bytes}));
+      if (read < bytes) {
+        return Corrupt(block.Place(records[0].value) + ": the file ends at byte " +
+                       std::to_string(first.offset + read) + ": it has become shorter since the loader started");
+      }
+    }
+    out += bytes;
+    records = records.subspan(count);
+  }
+  for (const auto& read : pending) RETURN_IF_ERROR(read->Finish());
+  return {};
+}
+
+Result<std::unique_ptr<Stream<Record>>> OpenStoredRecords(SourceContext& context, uint32_t file) {
+  ASSIGN_OR_RETURN(StoredBlock* const block, context.Stored(*context.format, file));
+  return std::unique_ptr<Stream<Record>>(std::make_unique<StoredStream>(block));
+}
+
+std::unique_ptr<const IndexedDataset> MakeIndexedFiles(DatasetPtr<File> files, const Format& format,
+                                                       SourceContext* context) {
+  return std::make_unique<IndexedFiles>(std::move(files), format, context);
+}
+
+}  // namespace headrace::side

@@ -1,0 +1,53 @@
+// Records that are read from their file when they are decoded: whichever are wanted, in whatever order, and by whom.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "sidecar/core/record.h"
+#include "sidecar/source/source.h"
+#include "sidecar/source/storage.h"
+
+namespace headrace::side {
+
+// All records of one file; owned by the SourceContext. Its decoders read them: it holds no bytes.
+class StoredBlock : public Block {
+ public:
+  struct Extent {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+  };
+  StoredBlock(SourceContext& context, uint32_t file) : context_(context), number_(file) {}
+
+  virtual int64_t records() const = 0;
+  virtual Extent Find(int64_t row) const = 0;
+
+  std::span<const uint8_t> Bytes(int64_t, size_t) const override { return {}; }
+  size_t memory() const override { return sizeof(*this); }
+  std::string Place(int64_t row) const override;
+
+  // The file, opened by the first who asks. Any thread.
+  Result<StoredFile*> file() const;
+
+ private:
+  void Dropped() override {}
+
+  SourceContext& context_;
+  const uint32_t number_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<StoredFile> file_;
+};
+
+// Reads records of stored blocks one after another into `out`, neighbours in one read. Errors: also Corrupt if a file
+// has become shorter.
+Status ReadStored(std::span<const Record> records, uint8_t* out);
+
+// The records of a file in its order, for formats that index it.
+Result<std::unique_ptr<Stream<Record>>> OpenStoredRecords(SourceContext& context, uint32_t file);
+
+// The records of `files`, file after file, for formats that index them.
+std::unique_ptr<const IndexedDataset> MakeIndexedFiles(DatasetPtr<File> files, const Format& format,
+                                                       SourceContext* context);
+
+}  // namespace headrace::side
