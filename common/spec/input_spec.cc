@@ -48,9 +48,15 @@ ObjectStoreOptions ParseObjectStore(const json& object, const std::string& path,
 FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
   FilesSource files;
   ParseFormat(reader, &files, errors);
-  files.compression = reader.Enum<Compression>(
-      "compression", {{"Auto", Compression::kAuto}, {"None", Compression::kNone}, {"Gzip", Compression::kGzip}},
-      Compression::kAuto);
+  files.compression = reader.Enum<Compression>("compression",
+                                               {{"Auto", Compression::kAuto},
+                                                {"None", Compression::kNone},
+                                                {"Gzip", Compression::kGzip},
+                                                {"Zstd", Compression::kZstd},
+                                                {"Lz4", Compression::kLz4},
+                                                {"Bzip2", Compression::kBzip2},
+                                                {"Snappy", Compression::kSnappy}},
+                                               Compression::kAuto);
   if (const json* paths = reader.Array("paths", 1, kMaxPaths)) {
     for (size_t i = 0; i < paths->size(); ++i) {
       const json& path = (*paths)[i];
@@ -286,6 +292,19 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
 
 }  // namespace
 
+std::string_view CompressionName(Compression compression) {
+  switch (compression) {
+    case Compression::kAuto: return "Auto";
+    case Compression::kNone: return "None";
+    case Compression::kGzip: return "Gzip";
+    case Compression::kZstd: return "Zstd";
+    case Compression::kLz4: return "Lz4";
+    case Compression::kBzip2: return "Bzip2";
+    case Compression::kSnappy: return "Snappy";
+  }
+  return "Auto";
+}
+
 std::string_view PolicyName(AutoShardPolicy policy) {
   switch (policy) {
     case AutoShardPolicy::kAuto: return "Auto";
@@ -347,12 +366,9 @@ Result<InputSpec> ParseInputSpec(const json& spec, std::vector<FieldError>* erro
 json ToJson(const InputSpec& spec) {
   json out;
   if (const auto* files = std::get_if<FilesSource>(&spec.source)) {
-    const char* const compression = files->compression == Compression::kAuto   ? "Auto"
-                                    : files->compression == Compression::kGzip ? "Gzip"
-                                                                               : "None";
     out["source"]["files"] = {{"format", FormatName(files->format)},
                               {"paths", files->paths},
-                              {"compression", compression},
+                              {"compression", CompressionName(files->compression)},
                               {"pipeline", PipelineToJson(files->pipeline)}};
     FormatToJson(*files, &out["source"]["files"]);
     // Left out where it says nothing, so that plans of mounted files keep their hash.

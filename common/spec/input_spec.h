@@ -17,7 +17,8 @@
 namespace headrace {
 
 enum class FileFormat { kTFRecord, kText, kCsv, kJsonLines, kFixedLength, kNumPy };
-// Where a record is a string of bytes, which without features is delivered as such: the name of that component; else "".
+// Where a record is a string of bytes, which without features is delivered as such: the name of that component; else
+// "".
 constexpr const char* RecordName(FileFormat format) {
   switch (format) {
     case FileFormat::kText: return "line";
@@ -27,7 +28,7 @@ constexpr const char* RecordName(FileFormat format) {
   }
 }
 constexpr bool RecordsAreBytes(FileFormat format) { return *RecordName(format) != 0; }
-enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first bytes
+enum class Compression { kAuto, kNone, kGzip, kZstd, kLz4, kBzip2, kSnappy };  // kAuto: by the file's first bytes
 
 // How one tensor is read out of a record (tf.io.FixedLenFeature).
 struct Feature {
@@ -176,7 +177,7 @@ struct FilesSource {
   std::vector<std::string> paths;  // globs; each glob's matches in lexical order
   Compression compression = Compression::kAuto;
   ObjectStoreOptions object_store;
-  CsvOptions csv;  // of format CSV
+  CsvOptions csv;            // of format CSV
   FixedLength fixed_length;  // of format FixedLength
   std::vector<Transformation>
       pipeline;  // on the list of file names, before reading: Repeat, Take, Skip, Shard, Shuffle
@@ -216,9 +217,10 @@ enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };
 enum class Rebatch { kPerBatch, kContinuous };
 enum class MemoryKind { kAuto, kHost };
 
-std::string_view FormatName(FileFormat format);       // "TFRecord", "CSV", ...
-std::string_view PolicyName(AutoShardPolicy policy);  // "Auto", "File", ...
-std::string_view StrategyName(Strategy strategy);     // "Mirrored", ...
+std::string_view FormatName(FileFormat format);             // "TFRecord", "CSV", ...
+std::string_view CompressionName(Compression compression);  // "Auto", "None", ...
+std::string_view PolicyName(AutoShardPolicy policy);        // "Auto", "File", ...
+std::string_view StrategyName(Strategy strategy);           // "Mirrored", ...
 
 struct Distribution {
   Strategy strategy = Strategy::kMultiWorkerMirrored;

@@ -19,4 +19,9 @@ uint32_t Crc32c(const uint8_t* data, size_t bytes) {
   return ~crc;
 }
 
+uint32_t MaskedCrc32c(const uint8_t* data, size_t bytes) {
+  const uint32_t crc = Crc32c(data, bytes);
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8;
+}
+
 }  // namespace headrace::side

@@ -7,5 +7,7 @@
 namespace headrace::side {
 
 uint32_t Crc32c(const uint8_t* data, size_t bytes);
+// As TFRecord and snappy store it, so that a checksum of data that hold checksums is still one.
+uint32_t MaskedCrc32c(const uint8_t* data, size_t bytes);
 
 }  // namespace headrace::side

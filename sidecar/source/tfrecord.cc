@@ -21,8 +21,6 @@ constexpr size_t kFooterBytes = 4;
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;
 constexpr size_t kPrefetchAhead = 4;
 
-uint32_t Mask(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8; }
-
 template <typename T>
 T Load(const uint8_t* bytes) {
   static_assert(std::endian::native == std::endian::little);
@@ -47,7 +45,7 @@ class TFRecordFramer : public Framer {
       if (here < kHeaderBytes) return Incomplete(at, here, kHeaderBytes, last);
       const uint8_t* const header = block->data() + at;
       const auto length = Load<uint64_t>(header);
-      if (Load<uint32_t>(header + 8) != Mask(Crc32c(header, 8))) {
+      if (Load<uint32_t>(header + 8) != MaskedCrc32c(header, 8)) {
         return {at, Damaged("the checksum of the record's length does not match"), 0};
       }
       if (length > kMaxRecordBytes) {
@@ -87,7 +85,7 @@ class ChecksumDecoder : public Decoder {
       }
       const Record& record = records[i];
       const std::span<const uint8_t> data = record.bytes();
-      if (Load<uint32_t>(data.data() + data.size()) == Mask(Crc32c(data.data(), data.size()))) continue;
+      if (Load<uint32_t>(data.data() + data.size()) == MaskedCrc32c(data.data(), data.size())) continue;
       return Damaged(record.Place() + ": the checksum of its " + std::to_string(data.size()) + " bytes does not match");
     }
     return rest_->Decode(records, columns);
