@@ -24,7 +24,7 @@ struct Verdict {
   std::string sentence;  // one line for a person, without a full stop
 };
 
-Verdict Judge(const LoaderRates& rates);
+Verdict Judge(const LoaderRates& interval);
 
 // What a user can do about it: one sentence with a full stop.
 std::string Remedy(Limit limit);
