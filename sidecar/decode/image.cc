@@ -1,8 +1,11 @@
 #include "sidecar/decode/image.h"
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <string>
+#include <vector>
 
 // jpeglib.h needs size_t and FILE before it.
 #include <jerror.h>
@@ -13,6 +16,7 @@ namespace headrace::side {
 namespace {
 
 constexpr uint64_t kMaxPixelBytes = uint64_t{1} << 28;  // a few bytes can claim to be any size
+constexpr JDIMENSION kJpegRows = 16;                    // that libjpeg is asked for at once
 
 Status TooLarge(uint64_t width, uint64_t height) {
   return Corrupt("says that it is " + std::to_string(height) + " x " + std::to_string(width) +
@@ -47,41 +51,51 @@ bool RunJpeg(jpeg_decompress_struct* jpeg, JpegError* error, uint8_t* pixels, si
     return true;
   }
   jpeg_start_decompress(jpeg);
+  uint8_t* rows[kJpegRows];
   while (jpeg->output_scanline < jpeg->output_height) {
-    uint8_t* row = pixels + jpeg->output_scanline * row_bytes;
-    jpeg_read_scanlines(jpeg, &row, 1);
+    for (JDIMENSION i = 0; i < kJpegRows; ++i) rows[i] = pixels + (jpeg->output_scanline + i) * row_bytes;
+    jpeg_read_scanlines(jpeg, rows, std::min(kJpegRows, jpeg->output_height - jpeg->output_scanline));
   }
   jpeg_finish_decompress(jpeg);
   return true;
 }
 
-Status DecodeJpeg(std::span<const uint8_t> bytes, int channels, Image* image) {
-  if (channels == 4) return Corrupt("is a JPEG image, which has no fourth channel; give the shape 1 or 3 channels");
-  JpegError error{};
-  jpeg_decompress_struct jpeg{};
-  jpeg.err = jpeg_std_error(&error.manager);
-  error.manager.error_exit = JpegFails;
-  error.manager.emit_message = JpegWarns;
-  jpeg_create_decompress(&jpeg);
-  jpeg_mem_src(&jpeg, bytes.data(), bytes.size());
-  Status status;
-  if (!RunJpeg(&jpeg, &error, nullptr, 0)) {
-    status = Corrupt(std::string("is a broken JPEG image: ") + error.message);
-  } else if (uint64_t{jpeg.image_width} * jpeg.image_height * static_cast<uint64_t>(channels) > kMaxPixelBytes) {
-    status = TooLarge(jpeg.image_width, jpeg.image_height);
-  } else {
-    jpeg.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-    image->height = jpeg.image_height;
-    image->width = jpeg.image_width;
-    const size_t row_bytes = size_t{jpeg.image_width} * static_cast<size_t>(channels);
-    image->pixels.resize(row_bytes * jpeg.image_height);
-    if (!RunJpeg(&jpeg, &error, image->pixels.data(), row_bytes)) {
-      status = Corrupt(std::string("is a broken JPEG image: ") + error.message);
-    }
+// Made once: libjpeg keeps its tables and its memory for the next image. All that decides about pixels is left at its
+// default, the accurate integer DCT and smooth upsampling, so that they are those of any other decoder that does so.
+class JpegReader {
+ public:
+  JpegReader() {
+    jpeg_.err = jpeg_std_error(&error_.manager);
+    error_.manager.error_exit = JpegFails;
+    error_.manager.emit_message = JpegWarns;
+    jpeg_create_decompress(&jpeg_);
   }
-  jpeg_destroy_decompress(&jpeg);
-  return status;
-}
+  ~JpegReader() { jpeg_destroy_decompress(&jpeg_); }
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+
+  Result<ImageSize> Open(std::span<const uint8_t> bytes, int channels) {
+    if (channels == 4) return Corrupt("is a JPEG image, which has no fourth channel; give the shape 1 or 3 channels");
+    jpeg_abort_decompress(&jpeg_);  // the last one, if it was not read to its end
+    jpeg_mem_src(&jpeg_, bytes.data(), bytes.size());
+    if (!RunJpeg(&jpeg_, &error_, nullptr, 0)) return Broken();
+    jpeg_.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    row_bytes_ = size_t{jpeg_.image_width} * static_cast<size_t>(channels);
+    if (uint64_t{row_bytes_} * jpeg_.image_height > kMaxPixelBytes) {
+      return TooLarge(jpeg_.image_width, jpeg_.image_height);
+    }
+    return ImageSize{jpeg_.image_height, jpeg_.image_width};
+  }
+
+  Status Read(uint8_t* pixels) { return RunJpeg(&jpeg_, &error_, pixels, row_bytes_) ? Status() : Broken(); }
+
+ private:
+  Status Broken() const { return Corrupt(std::string("is a broken JPEG image: ") + error_.message); }
+
+  JpegError error_{};
+  jpeg_decompress_struct jpeg_{};
+  size_t row_bytes_ = 0;
+};
 
 struct PngInput {
   const uint8_t* at;
@@ -130,48 +144,67 @@ bool RunPng(png_structp png, png_infop info, int channels, png_bytepp rows) {
   return true;
 }
 
-Status DecodePng(std::span<const uint8_t> bytes, int channels, Image* image) {
-  PngInput input{bytes.data(), bytes.size(), {}};
-  png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &input, PngFails, PngWarns);
-  png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
-  if (info == nullptr) {
-    png_destroy_read_struct(&png, nullptr, nullptr);
-    return Exhausted("has no memory to be decoded in");
-  }
-  png_set_read_fn(png, &input, ReadPng);
-  Status status;
-  std::vector<png_bytep> rows;
-  if (RunPng(png, info, channels, nullptr)) {
-    const uint64_t width = png_get_image_width(png, info);
-    const uint64_t height = png_get_image_height(png, info);
-    const size_t row_bytes = width * static_cast<uint64_t>(channels);
-    if (row_bytes * height > kMaxPixelBytes) {
-      status = TooLarge(width, height);
-    } else if (png_get_rowbytes(png, info) != row_bytes) {
-      status = Corrupt("is a PNG image of a kind that cannot be decoded");
-    } else {
-      image->height = static_cast<int64_t>(height);
-      image->width = static_cast<int64_t>(width);
-      image->pixels.resize(row_bytes * height);
-      for (uint64_t y = 0; y < height; ++y) rows.push_back(&image->pixels[y * row_bytes]);
-      if (!RunPng(png, info, channels, rows.data())) status = Corrupt("");
+class PngReader {
+ public:
+  PngReader() = default;
+  ~PngReader() { Close(); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
+
+  Result<ImageSize> Open(std::span<const uint8_t> bytes, int channels) {
+    Close();
+    input_ = {bytes.data(), bytes.size(), {}};
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &input_, PngFails, PngWarns);
+    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+    if (info_ == nullptr) return Exhausted("has no memory to be decoded in");
+    png_set_read_fn(png_, &input_, ReadPng);
+    if (!RunPng(png_, info_, channels, nullptr)) return Broken();
+    const uint64_t width = png_get_image_width(png_, info_);
+    const uint64_t height = png_get_image_height(png_, info_);
+    row_bytes_ = width * static_cast<uint64_t>(channels);
+    if (row_bytes_ * height > kMaxPixelBytes) return TooLarge(width, height);
+    if (png_get_rowbytes(png_, info_) != row_bytes_) {
+      return Corrupt("is a PNG image of a kind that cannot be decoded");
     }
-  } else {
-    status = Corrupt("");
+    rows_.resize(height);
+    return ImageSize{static_cast<int64_t>(height), static_cast<int64_t>(width)};
   }
-  png_destroy_read_struct(&png, &info, nullptr);
-  if (!status.ok() && status.message().empty()) {
-    return Corrupt(std::string("is a broken PNG image: ") + input.message);
+
+  Status Read(uint8_t* pixels) {
+    for (size_t y = 0; y < rows_.size(); ++y) rows_[y] = pixels + y * row_bytes_;
+    return RunPng(png_, info_, 0, rows_.data()) ? Status() : Broken();
   }
-  return status;
-}
+
+ private:
+  Status Broken() const { return Corrupt(std::string("is a broken PNG image: ") + input_.message); }
+  void Close() { png_destroy_read_struct(&png_, &info_, nullptr); }
+
+  PngInput input_{};
+  png_structp png_ = nullptr;  // of one image
+  png_infop info_ = nullptr;
+  size_t row_bytes_ = 0;
+  std::vector<png_bytep> rows_;
+};
 
 }  // namespace
 
-Status DecodeImage(std::span<const uint8_t> bytes, int channels, Image* image) {
-  if (bytes.size() > 2 && bytes[0] == 0xff && bytes[1] == 0xd8) return DecodeJpeg(bytes, channels, image);
-  if (bytes.size() > 8 && png_sig_cmp(bytes.data(), 0, 8) == 0) return DecodePng(bytes, channels, image);
+struct ImageDecoder::Readers {
+  JpegReader jpeg;
+  PngReader png;
+};
+
+ImageDecoder::ImageDecoder() : readers_(std::make_unique<Readers>()) {}
+ImageDecoder::~ImageDecoder() = default;
+
+Result<ImageSize> ImageDecoder::Open(std::span<const uint8_t> bytes, int channels) {
+  is_png_ = bytes.size() > 8 && png_sig_cmp(bytes.data(), 0, 8) == 0;
+  if (is_png_) return readers_->png.Open(bytes, channels);
+  if (bytes.size() > 2 && bytes[0] == 0xff && bytes[1] == 0xd8) return readers_->jpeg.Open(bytes, channels);
   return Corrupt("is neither a JPEG nor a PNG image; its " + std::to_string(bytes.size()) + " bytes begin otherwise");
+}
+
+Status ImageDecoder::Read(uint8_t* pixels) {
+  return is_png_ ? readers_->png.Read(pixels) : readers_->jpeg.Read(pixels);
 }
 
 }  // namespace headrace::side

@@ -1,15 +1,18 @@
 // Any bytes as an image: pixels of the size that it says, or an error.
 #include <cstdlib>
+#include <memory>
 
 #include "sidecar/decode/image.h"
 
 using namespace headrace::side;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static Image image;
+  static ImageDecoder decoder;  // also after what was broken
   for (const int channels : {1, 3, 4}) {
-    if (!DecodeImage({data, size}, channels, &image).ok()) continue;
-    if (image.pixels.size() != static_cast<size_t>(image.height * image.width * channels)) std::abort();
+    const auto image = decoder.Open({data, size}, channels);
+    if (!image.ok()) continue;
+    const std::unique_ptr<uint8_t[]> pixels(new uint8_t[static_cast<size_t>(image->height * image->width * channels)]);
+    static_cast<void>(decoder.Read(pixels.get()).ok());
   }
   return 0;
 }
