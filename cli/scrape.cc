@@ -20,7 +20,7 @@ constexpr int kTimeoutMs = 2000;
 
 Status BadAddress(const std::string& text, const std::string& why) {
   return InvalidArgument("\"" + text + "\": " + why +
-                         "; a loader is named by HOST, HOST:PORT or http://HOST:PORT/metrics");
+                         "; a loader is named by HOST, HOST:PORT or a URL like http://127.0.0.1:9464/metrics");
 }
 
 // Where the loader of a run directory wrote that it serves.

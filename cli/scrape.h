@@ -17,8 +17,8 @@ struct MetricsAddress {
   std::string path = "/metrics";
 };
 
-// HOST, HOST:PORT or http://HOST:PORT/PATH; an IPv6 address stands in brackets. Without a port it is that of pods.
-// Errors: InvalidArgument naming the text.
+// HOST, HOST:PORT or a URL, http, with port and path; an IPv6 address stands in brackets. Without a port it is that of
+// pods. Errors: InvalidArgument naming the text.
 Result<MetricsAddress> ParseMetricsAddress(const std::string& text);
 
 // The loaders of a run directory: of one loader, or of a run that has worker-N/ in it. Errors: NotFound if no loader

@@ -87,7 +87,7 @@ std::string Rate(double value) {
   char digits[64];
   std::snprintf(digits, sizeof digits, value < 100 && value > 0 ? "%.1f" : "%.0f", value);
   std::string text = digits;
-  for (size_t at = std::min(text.find('.'), text.size()); at > 3; at -= 3) text.insert(at - 3, ",");
+  for (size_t at = std::min(text.find('.'), text.size()); at > 3; at -= 3) text.insert(at - 3, 1, ',');
   return text;
 }
 

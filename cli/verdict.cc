@@ -8,7 +8,7 @@ namespace {
 
 // Below this share of its time a trainer is not said to wait: the next batch came while it asked.
 constexpr double kWaits = 0.05;
-// A loader that waits for its trainer for more, while that waits too, is not slow: they do not meet.
+// Two sides that each wait for the other for more than this are not slow: they do not meet.
 constexpr double kTurns = 0.2;
 // A stage that is at work, or waits for another, for less is idle.
 constexpr double kIdle = 0.05;
@@ -47,12 +47,17 @@ Verdict JudgeStages(const LoaderSample& rates, const std::string& waits) {
     return {Limit::kTurns, waits + ", and the loader for it " + Percent(decode.blocked_on_output) +
                                ", by turns: handing batches over is the limit"};
   }
-  // Whoever waits for the other is not the limit. Reading that waits half of its time is not, whatever decoding waits
-  // for: that may be storage, where records are read as they are decoded.
-  if (read.blocked_on_output > 0.5 || read.blocked_on_output > decode.blocked_on_input) {
-    if (decode.blocked_on_input > std::max(decode.busy, 0.5)) {
-      return {Limit::kDecodeInput, waits + ": storage is the limit, from which records are read as they are decoded"};
-    }
+  // Records are read from storage as they are decoded: reading is always ahead, and decoding waits all the same.
+  if (read.blocked_on_output > 0.9 && decode.blocked_on_input > std::max(decode.busy, 0.5)) {
+    return {Limit::kDecodeInput, waits + ": storage is the limit, from which records are read as they are decoded"};
+  }
+  if (std::min(read.blocked_on_output, decode.blocked_on_input) > kTurns) {
+    return {Limit::kTurns, waits + ", and reading and decoding for one another, by turns (" +
+                               Percent(read.blocked_on_output) + " and " + Percent(decode.blocked_on_input) +
+                               "): handing over is the limit"};
+  }
+  // Whoever waits for the other is not the limit.
+  if (read.blocked_on_output > decode.blocked_on_input) {
     const double share = decode.busy / std::max(rates.decode_threads, 1.0);
     return {Limit::kDecode,
             waits + ": decoding is the limit (" + Threads(rates.decode_threads) + ", " + Percent(share) + " busy)"};
@@ -114,8 +119,9 @@ std::string Remedy(Limit limit) {
       return "Give the loader more CPUs (the limit of its container), or use more workers; or store features so that "
              "they take less to decode: as FixedLength or NumPy, images smaller.";
     case Limit::kTurns:
-      return "Use larger batches or a larger spec.delivery.prefetchSteps, and see that loader and trainer have CPUs of "
-             "their own.";
+      return "See that loader and trainer have CPUs of their own, which other programs do not take; use larger "
+             "batches, more "
+             "records than a few batches an epoch, or a larger spec.delivery.prefetchSteps.";
     case Limit::kReplica: return "All replicas of a worker must take their batches: look at the trainer of that one.";
     case Limit::kOthers: return "Epochs end together: look at the other workers' loaders.";
   }

@@ -14,7 +14,7 @@ enum class Limit {
   kRead,          // the one thread that reads, shuffles and batches
   kDecodeInput,   // records are read from storage as they are decoded, and that takes the time
   kDecode,        // the threads that decode
-  kTurns,         // trainer and loader wait for one another by turns: handing over takes the time
+  kTurns,         // two sides wait for one another by turns: handing over takes the time, or CPUs are taken by others
   kReplica,       // another replica of this worker keeps its ring full
   kOthers,        // no stage is at work: the other workers' loaders are waited for
 };
@@ -24,7 +24,7 @@ struct Verdict {
   std::string sentence;  // one line for a person, without a full stop
 };
 
-Verdict Judge(const LoaderRates& rates);
+Verdict Judge(const LoaderRates& interval);
 
 // What a user can do about it: one sentence with a full stop.
 std::string Remedy(Limit limit);

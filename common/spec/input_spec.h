@@ -17,7 +17,8 @@
 namespace headrace {
 
 enum class FileFormat { kTFRecord, kText, kCsv, kJsonLines, kFixedLength, kNumPy };
-// Where a record is a string of bytes, which without features is delivered as such: the name of that component; else "".
+// Where a record is a string of bytes, which without features is delivered as such: the name of that component; else
+// "".
 constexpr const char* RecordName(FileFormat format) {
   switch (format) {
     case FileFormat::kText: return "line";
@@ -176,7 +177,7 @@ struct FilesSource {
   std::vector<std::string> paths;  // globs; each glob's matches in lexical order
   Compression compression = Compression::kAuto;
   ObjectStoreOptions object_store;
-  CsvOptions csv;  // of format CSV
+  CsvOptions csv;            // of format CSV
   FixedLength fixed_length;  // of format FixedLength
   std::vector<Transformation>
       pipeline;  // on the list of file names, before reading: Repeat, Take, Skip, Shard, Shuffle

@@ -48,7 +48,7 @@ struct Decimal {
 };
 
 // Digits, and at most one decimal point; 16 bytes can be read. REQUIRES: size <= kWindow.
-[[gnu::target("avx2,bmi")]] inline bool ReadWindow(const uint8_t* text, unsigned size, int64_t* digits,
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool ReadWindow(const uint8_t* text, unsigned size, int64_t* digits,
                                                    unsigned* point) {
   const __m128i window = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text));
   const auto points = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(window, _mm_set1_epi8('.'))));
@@ -68,7 +68,7 @@ struct Decimal {
 }
 
 // A number of more than 16 characters, and at most 19 digits.
-[[gnu::target("avx2,bmi")]] inline bool ReadLong(const uint8_t* text, size_t size, Decimal* out) {
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool ReadLong(const uint8_t* text, size_t size, Decimal* out) {
   constexpr size_t kMostBefore = 4;  // of which one is a point: 19 digits fit 63 bits where the first are below 922
   if (size > kWindow + kMostBefore) return false;
   const auto before = static_cast<unsigned>(size - kWindow);
@@ -89,7 +89,7 @@ struct Decimal {
 }
 
 // A number without an exponent.
-[[gnu::target("avx2,bmi")]] inline bool ReadDecimal(const uint8_t* text, const uint8_t* end, Decimal* out) {
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool ReadDecimal(const uint8_t* text, const uint8_t* end, Decimal* out) {
   out->negative = *text == '-';
   text += out->negative ? 1 : 0;
   const auto size = static_cast<size_t>(end - text);
@@ -100,7 +100,7 @@ struct Decimal {
   return size > 1 || point != 0;  // not a point alone
 }
 
-[[gnu::target("avx2,bmi")]] inline bool StoreFloat32(const uint8_t* text, const uint8_t* end, uint8_t* out) {
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreFloat32(const uint8_t* text, const uint8_t* end, uint8_t* out) {
   Decimal decimal;
   if (!ReadDecimal(text, end, &decimal)) return false;
   // At most two roundings away from the number itself, and so within two units of its last place. Rounded to a float
@@ -114,7 +114,7 @@ struct Decimal {
   return true;
 }
 
-[[gnu::target("avx2,bmi")]] inline bool StoreFloat64(const uint8_t* text, const uint8_t* end, uint8_t* out) {
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreFloat64(const uint8_t* text, const uint8_t* end, uint8_t* out) {
   Decimal decimal;
   if (!ReadDecimal(text, end, &decimal) || decimal.digits > kMostExact) return false;
   // Both exact, so the one rounding is that of the number (Clinger, 1990).
@@ -124,7 +124,7 @@ struct Decimal {
   return true;
 }
 
-[[gnu::target("avx2,bmi")]] inline bool StoreInteger(DType dtype, const uint8_t* text, const uint8_t* end,
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreInteger(DType dtype, const uint8_t* text, const uint8_t* end,
                                                      uint8_t* out) {
   const auto size = static_cast<size_t>(end - text);
   Decimal decimal;
@@ -140,7 +140,7 @@ struct Decimal {
   return true;
 }
 
-[[gnu::target("avx2,bmi")]] inline bool StoreField(const CsvCell& cell, const uint8_t* text, const uint8_t* end,
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreField(const CsvCell& cell, const uint8_t* text, const uint8_t* end,
                                                    uint8_t* out) {
   switch (cell.kind) {
     case CsvCell::Kind::kPassedOver: return true;
@@ -163,7 +163,7 @@ struct Decimal {
   return StoreCsvField(cell, {reinterpret_cast<const char*>(text), static_cast<size_t>(end - text)}, out);
 }
 
-[[gnu::target("avx2,bmi")]] inline uint64_t Matches(__m256i low, __m256i high, __m256i character) {
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline uint64_t Matches(__m256i low, __m256i high, __m256i character) {
   const auto first = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, character)));
   const auto second = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, character)));
   return first | uint64_t{second} << 32;

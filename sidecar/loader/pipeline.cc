@@ -201,6 +201,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
     pipeline->source_.format = &FormatOf(files->format);
     pipeline->source_.compression = files->compression;
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));
+    RETURN_IF_ERROR(CheckFirstHeader(made, transform, &pipeline->source_));
   }
   AnyDataset dataset = ApplyPipeline(transform, MakeSource(made, transform, &pipeline->source_));
   if (auto* records = std::get_if<DatasetPtr<Record>>(&dataset)) {

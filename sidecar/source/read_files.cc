@@ -165,4 +165,15 @@ Status CheckFileCount(const Plan& plan, const TransformContext& transform, const
                          " workers, split the data into more files, or set spec.distribution.autoShardPolicy to Data");
 }
 
+Status CheckFirstHeader(const Plan& plan, const TransformContext& transform, SourceContext* context) {
+  if (!context->format->headers) return {};
+  const DatasetPtr<File> files = MakeFileList(plan, transform, *context);
+  File first;
+  ASSIGN_OR_RETURN(const bool any, ReadOne(*files->Iterate({}), first));
+  if (!any) return {};
+  ASSIGN_OR_RETURN(const auto records, context->format->open(*context, first.index));
+  Record record;
+  return ReadOne(*records, record).status();
+}
+
 }  // namespace headrace::side

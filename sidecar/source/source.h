@@ -50,6 +50,8 @@ struct Format {
   std::unique_ptr<Decoder> (*decoder)(const InputSpec& spec);
   // Finds where each record of a file is; nullptr for formats of which that is not known without reading all of it.
   Result<std::unique_ptr<StoredBlock>> (*index)(SourceContext& context, uint32_t file) = nullptr;
+  // Each file says first which columns it has.
+  bool headers = false;
 };
 const Format& FormatOf(FileFormat format);
 
@@ -65,5 +67,8 @@ std::unique_ptr<const IndexedDataset> MakeRows(int64_t count);
 
 // Files that every worker must have at least one of: Errors: InvalidArgument with both numbers if there are too few.
 Status CheckFileCount(const Plan& plan, const TransformContext& transform, const SourceContext& context);
+// Where files have headers, reads that of the first, so that columns that are not there are found before any trainer
+// waits. Errors: as of reading.
+Status CheckFirstHeader(const Plan& plan, const TransformContext& transform, SourceContext* context);
 
 }  // namespace headrace::side

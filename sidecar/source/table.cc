@@ -31,7 +31,8 @@ const Format& FormatOf(FileFormat format) {
       [](SourceContext& context, uint32_t file) { return ReadBlocks(context, file, MakeCsvFramer(context)); },
       [](const InputSpec& spec) {
         return MakeCsvDecoder(spec.features, std::get<FilesSource>(spec.source).csv.delimiter);
-      }};
+      },
+      nullptr, true};
   static constexpr Format kJsonLines = {
       OpenLines<BlankLines::kArePassedOver>, [](const InputSpec& spec) {
         return spec.features.empty() ? MakeBytesDecoder() : MakeJsonDecoder(PaddedFeatures(spec));

@@ -54,7 +54,8 @@ TEST(Verdict, RecordsReadAsTheyAreDecodedWaitForStorageThere) {
 }
 
 TEST(Verdict, SidesThatWaitByTurnsDoNotMeet) {
-  EXPECT_EQ(Judge(Rates(0.7, {0.1, 0, 0.9}, {0.1, 0.1, 0.5})).limit, Limit::kTurns);
+  EXPECT_EQ(Judge(Rates(0.7, {0.1, 0, 0.9}, {0.1, 0.1, 0.5})).limit, Limit::kTurns) << "trainer and loader";
+  EXPECT_EQ(Judge(Rates(1, {0.06, 0.26, 0.68}, {0.3, 0.38, 0.1})).limit, Limit::kTurns) << "read and decode";
 }
 
 TEST(Verdict, AnIdleLoaderWaitsForOthers) { EXPECT_EQ(Judge(Rates(1, {}, {})).limit, Limit::kOthers); }
