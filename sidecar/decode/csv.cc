@@ -26,12 +26,6 @@ CsvCell::Kind KindOf(DType dtype) {
   }
 }
 
-bool StoreBool(std::string_view text, uint8_t* out) {
-  text = TrimmedNumber(text);
-  *out = text == "1" || text == "true" || text == "True" || text == "TRUE";
-  return *out != 0 || text == "0" || text == "false" || text == "False" || text == "FALSE";
-}
-
 // A column that a feature is read from.
 struct Target {
   const Feature* feature = nullptr;
@@ -51,8 +45,8 @@ class CsvDecoder : public Decoder {
       const std::vector<std::string> columns = CsvColumns({feature});
       const size_t value_bytes = DTypeSize(feature.dtype);
       for (size_t i = 0; i < columns.size(); ++i) {
-        Target& target = targets_.emplace_back(
-            Target{&feature, columns[i], c, i * value_bytes, columns.size() * value_bytes, {}});
+        Target& target =
+            targets_.emplace_back(Target{&feature, columns[i], c, i * value_bytes, columns.size() * value_bytes, {}});
         if (!feature.has_default) continue;
         target.default_value.resize(value_bytes);
         StoreAs(feature.dtype, feature.default_value[feature.default_value.size() == 1 ? 0 : i],
@@ -85,16 +79,19 @@ class CsvDecoder : public Decoder {
       const auto t = static_cast<size_t>((*file_columns)[i]);
       const Target& target = targets_[t];
       const DType dtype = target.feature->dtype;
-      cells_[i] = {KindOf(dtype),    dtype,
-                   t,                columns_[target.component] + target.offset,
-                   target.row_bytes, target.feature->has_default ? &target.default_value : nullptr};
+      cells_[i] = {KindOf(dtype),
+                   dtype,
+                   t,
+                   columns_[target.component] + target.offset,
+                   target.row_bytes,
+                   target.feature->has_default ? &target.default_value : nullptr};
     }
   }
 
   Status DecodeLine(const Record& record, size_t row) {
     const std::span<const uint8_t> line = record.bytes();
-    const std::string complaint = SplitCsv({reinterpret_cast<const char*>(line.data()), line.size()}, delimiter_,
-                                           &unquoted_, &fields_);
+    const std::string complaint =
+        SplitCsv({reinterpret_cast<const char*>(line.data()), line.size()}, delimiter_, &unquoted_, &fields_);
     if (!complaint.empty()) return Corrupt(record.Place() + ": " + complaint + "; quote as RFC 4180 does");
     if (fields_.size() != cells_.size()) {
       return Corrupt(record.Place() + ": " + std::to_string(fields_.size()) + " fields, and the file has " +
@@ -140,13 +137,7 @@ bool StoreCsvField(const CsvCell& cell, std::string_view text, uint8_t* out) {
     if (cell.default_value != nullptr) std::memcpy(out, cell.default_value->data(), cell.default_value->size());
     return cell.default_value != nullptr;
   }
-  if (cell.dtype == DType::kBool) return StoreBool(text, out);
-  return WithType(cell.dtype, [&](auto type) {
-    typename decltype(type)::type value;
-    if (!ParseNumber(text, &value)) return false;
-    StoreAs(cell.dtype, value, out);
-    return true;
-  });
+  return StoreNumberText(cell.dtype, text, out);
 }
 
 std::unique_ptr<Decoder> MakeCsvDecoder(const std::vector<Feature>& features, char delimiter) {

@@ -4,6 +4,7 @@
 #include "sidecar/source/fixed_records.h"
 #include "sidecar/source/lines.h"
 #include "sidecar/source/source.h"
+#include "sidecar/source/tar.h"
 #include "sidecar/source/tfrecord.h"
 
 namespace headrace::side {
@@ -26,19 +27,22 @@ const Format& FormatOf(FileFormat format) {
       OpenFramed<MakeTFRecordFramer>, [](const InputSpec& spec) {
         return CheckTFRecords(spec.features.empty() ? MakeBytesDecoder() : MakeExampleDecoder(PaddedFeatures(spec)));
       }};
-  static constexpr Format kText = {OpenLines<BlankLines::kAreRecords>, [](const InputSpec&) { return MakeBytesDecoder(); }};
+  static constexpr Format kText = {OpenLines<BlankLines::kAreRecords>,
+                                   [](const InputSpec&) { return MakeBytesDecoder(); }};
   static constexpr Format kCsv = {
       [](SourceContext& context, uint32_t file) { return ReadBlocks(context, file, MakeCsvFramer(context)); },
       [](const InputSpec& spec) {
         return MakeCsvDecoder(spec.features, std::get<FilesSource>(spec.source).csv.delimiter);
       },
       nullptr, true};
-  static constexpr Format kJsonLines = {
-      OpenLines<BlankLines::kArePassedOver>, [](const InputSpec& spec) {
-        return spec.features.empty() ? MakeBytesDecoder() : MakeJsonDecoder(PaddedFeatures(spec));
-      }};
+  static constexpr Format kJsonLines = {OpenLines<BlankLines::kArePassedOver>, [](const InputSpec& spec) {
+                                          return spec.features.empty() ? MakeBytesDecoder()
+                                                                       : MakeJsonDecoder(PaddedFeatures(spec));
+                                        }};
   static constexpr Format kFixedLength = {OpenStoredRecords, MakeFixedDecoder, IndexFixedLength};
   static constexpr Format kNumPy = {OpenStoredRecords, MakeFixedDecoder, IndexNumPy};
+  static constexpr Format kWebDataset = {OpenFramed<MakeTarFramer>,
+                                         [](const InputSpec& spec) { return MakeSampleDecoder(PaddedFeatures(spec)); }};
   switch (format) {
     case FileFormat::kTFRecord: return kTFRecord;
     case FileFormat::kText: return kText;
@@ -46,6 +50,7 @@ const Format& FormatOf(FileFormat format) {
     case FileFormat::kJsonLines: return kJsonLines;
     case FileFormat::kFixedLength: return kFixedLength;
     case FileFormat::kNumPy: return kNumPy;
+    case FileFormat::kWebDataset: return kWebDataset;
   }
   return kTFRecord;
 }
