@@ -275,7 +275,7 @@ class JsonDecoder : public Decoder {
     const DType dtype = leaf.feature.dtype;
     if (IsFloat(dtype)) {
       double number;
-      if (value.get_double().get(number) != SUCCESS && !ReadNotFinite(value.raw_json_token(), &number)) {
+      if (value.get_double().get(number) != SUCCESS) {
         return Refuse(leaf, type, value);
       }
       StoreAs(dtype, number, out);
@@ -297,15 +297,6 @@ class JsonDecoder : public Decoder {
     if (value.get_int64().get(number) != SUCCESS || !Fits(dtype, number)) return Refuse(leaf, type, value);
     StoreAs(dtype, number, out);
     return true;
-  }
-
-  // Not JSON, but what Python and JavaScript libraries write.
-  static bool ReadNotFinite(std::string_view token, double* number) {
-    token = WithoutSpaces(token);
-    if (token == "NaN") *number = std::numeric_limits<double>::quiet_NaN();
-    if (token == "Infinity") *number = std::numeric_limits<double>::infinity();
-    if (token == "-Infinity") *number = -std::numeric_limits<double>::infinity();
-    return token == "NaN" || token == "Infinity" || token == "-Infinity";
   }
 
   bool FillIn(const Leaf& leaf) {

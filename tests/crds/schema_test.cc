@@ -193,7 +193,10 @@ TEST(CrdSchema, EnumsAreTheParsers) {
   const json& files = properties.at("/source/properties/files/properties"_json_pointer);
   for (const char* field : {"format", "compression"}) {
     check(files.at(field).at("enum"), field, [&](const json& value) {
-      return json{{"source", {{"files", {{"paths", {"a"}}, {field, value}}}}}, {"features", {{{"name", "x"}}}}};
+      // A line of text is a string.
+      const char* const dtype = value == "Text" ? "string" : "float32";
+      return json{{"source", {{"files", {{"paths", {"a"}}, {field, value}}}}},
+                  {"features", {{{"name", "x"}, {"dtype", dtype}}}}};
     });
   }
 }

@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"Text", R"([{"name": "a", "dtype": "string", "path": "/a"}])", "",
                 "spec.features[0].path: goes with format JSONLines, and spec.source.files.format is Text"},
         BadCase{"JSONLines", R"([{"name": "a", "columns": ["b"]}])", "",
-                "spec.features[0].columns: names 1"},
+                "spec.features[0].columns: goes with formats that have columns"},
         BadCase{"JSONLines", R"([{"name": "a", "shape": [1], "columns": ["b"]}])", "",
                 "spec.features[0].columns: goes with formats that have columns"},
         BadCase{"JSONLines", R"([{"name": "a", "path": "b"}])", "", "spec.features[0].path: \"b\" is no JSON pointer"},

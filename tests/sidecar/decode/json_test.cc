@@ -133,14 +133,6 @@ TEST(Json, ReadsNumbersOfEveryType) {
   EXPECT_THAT(json.Values<int8_t>(4), ElementsAre(-128, 127, 0));
 }
 
-TEST(Json, ReadsWhatPythonWritesForFloatsThatAreNotFinite) {
-  JsonTexts json({FeatureOf("x", DType::kFloat32, {3})});
-  ASSERT_TRUE(json.Decode({R"({"x": [NaN, Infinity, -Infinity]})"}).ok());
-  EXPECT_TRUE(std::isnan(json.Values<float>()[0]));
-  EXPECT_EQ(json.Values<float>()[1], INFINITY);
-  EXPECT_EQ(json.Values<float>()[2], -INFINITY);
-}
-
 TEST(Json, ReadsArraysOfAnyShape) {
   JsonTexts json({FeatureOf("x", DType::kInt16, {2, 3}), FeatureOf("y", DType::kFloat32, {2})});
   ASSERT_TRUE(json.Decode({R"({"x": [[1, 2, 3], [4, 5, 6]], "y": [1.5, 2]})", R"({"y":[0,1],"x":[[6,5,4],[3,2,1]]})"}).ok());

@@ -102,7 +102,7 @@ TEST_F(CsvFiles, AColumnThatIsMissingIsFoundBeforeAnyBatch) {
   auto run = Run(R"([{"name": "label"}, {"name": "x", "shape": [2], "columns": ["c0", "c2"]}])");
   EXPECT_THAT(run.status().message(),
               HasSubstr("a.csv: at byte 0: the header has no column \"c2\", which spec.features[1].columns[1] names; did "
-                        "you mean \"c0\"? It holds \"label\", \"c0\", \"c1\""));
+                        "you mean \"c0\"? It holds \"label\", \"c0\" or \"c1\""));
 }
 
 TEST_F(CsvFiles, AColumnThatIsMissingInALaterFileIsFoundThere) {
