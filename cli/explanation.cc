@@ -101,9 +101,11 @@ json SourceJson(const LocalInput& input, std::vector<std::string>* files, json* 
       files->push_back(path);
     }
   }
-  return {
-      {"kind", "files"},          {"format", FormatName(source.format)}, {"paths", source.paths},
-      {"files", files->size()}, {"bytes", bytes}};
+  return {{"kind", "files"},
+          {"format", FormatName(source.format)},
+          {"paths", source.paths},
+          {"files", files->size()},
+          {"bytes", bytes}};
 }
 
 // Names of the files each worker reads; null where that cannot be told before the run.

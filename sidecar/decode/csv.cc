@@ -51,8 +51,8 @@ class CsvDecoder : public Decoder {
       const std::vector<std::string> columns = CsvColumns({feature});
       const size_t value_bytes = DTypeSize(feature.dtype);
       for (size_t i = 0; i < columns.size(); ++i) {
-        Target& target = targets_.emplace_back(
-            Target{&feature, columns[i], c, i * value_bytes, columns.size() * value_bytes, {}});
+        Target& target =
+            targets_.emplace_back(Target{&feature, columns[i], c, i * value_bytes, columns.size() * value_bytes, {}});
         if (!feature.has_default) continue;
         target.default_value.resize(value_bytes);
         StoreAs(feature.dtype, feature.default_value[feature.default_value.size() == 1 ? 0 : i],
@@ -85,16 +85,19 @@ class CsvDecoder : public Decoder {
       const auto t = static_cast<size_t>((*file_columns)[i]);
       const Target& target = targets_[t];
       const DType dtype = target.feature->dtype;
-      cells_[i] = {KindOf(dtype),    dtype,
-                   t,                columns_[target.component] + target.offset,
-                   target.row_bytes, target.feature->has_default ? &target.default_value : nullptr};
+      cells_[i] = {KindOf(dtype),
+                   dtype,
+                   t,
+                   columns_[target.component] + target.offset,
+                   target.row_bytes,
+                   target.feature->has_default ? &target.default_value : nullptr};
     }
   }
 
   Status DecodeLine(const Record& record, size_t row) {
     const std::span<const uint8_t> line = record.bytes();
-    const std::string complaint = SplitCsv({reinterpret_cast<const char*>(line.data()), line.size()}, delimiter_,
-                                           &unquoted_, &fields_);
+    const std::string complaint =
+        SplitCsv({reinterpret_cast<const char*>(line.data()), line.size()}, delimiter_, &unquoted_, &fields_);
     if (!complaint.empty()) return Corrupt(record.Place() + ": " + complaint + "; quote as RFC 4180 does");
     if (fields_.size() != cells_.size()) {
       return Corrupt(record.Place() + ": " + std::to_string(fields_.size()) + " fields, and the file has " +

@@ -34,12 +34,10 @@ Result<std::vector<int32_t>> Arrange(const std::vector<std::string_view>& names,
         const std::string nearest = NearestName(column, names);
         const std::vector<std::string_view> shown(names.begin(),
                                                   names.begin() + std::min(names.size(), kMostNamesShown));
-        return InvalidArgument("the header has no column \"" + column + "\", which " + field + " names" +
-                               (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?") + " It holds " +
-                               QuotedList(shown) +
-                               (shown.size() < names.size()
-                                    ? " and " + std::to_string(names.size() - shown.size()) + " more"
-                                    : ""));
+        return InvalidArgument(
+            "the header has no column \"" + column + "\", which " + field + " names" +
+            (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?") + " It holds " + QuotedList(shown) +
+            (shown.size() < names.size() ? " and " + std::to_string(names.size() - shown.size()) + " more" : ""));
       }
       if (std::find(it + 1, names.end(), column) != names.end()) {
         return InvalidArgument("the header names column \"" + column + "\", which " + field +

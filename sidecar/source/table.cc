@@ -26,17 +26,18 @@ const Format& FormatOf(FileFormat format) {
       OpenFramed<MakeTFRecordFramer>, [](const InputSpec& spec) {
         return CheckTFRecords(spec.features.empty() ? MakeBytesDecoder() : MakeExampleDecoder(PaddedFeatures(spec)));
       }};
-  static constexpr Format kText = {OpenLines<BlankLines::kAreRecords>, [](const InputSpec&) { return MakeBytesDecoder(); }};
+  static constexpr Format kText = {OpenLines<BlankLines::kAreRecords>,
+                                   [](const InputSpec&) { return MakeBytesDecoder(); }};
   static constexpr Format kCsv = {
       [](SourceContext& context, uint32_t file) { return ReadBlocks(context, file, MakeCsvFramer(context)); },
       [](const InputSpec& spec) {
         return MakeCsvDecoder(spec.features, std::get<FilesSource>(spec.source).csv.delimiter);
       },
       nullptr, true};
-  static constexpr Format kJsonLines = {
-      OpenLines<BlankLines::kArePassedOver>, [](const InputSpec& spec) {
-        return spec.features.empty() ? MakeBytesDecoder() : MakeJsonDecoder(PaddedFeatures(spec));
-      }};
+  static constexpr Format kJsonLines = {OpenLines<BlankLines::kArePassedOver>, [](const InputSpec& spec) {
+                                          return spec.features.empty() ? MakeBytesDecoder()
+                                                                       : MakeJsonDecoder(PaddedFeatures(spec));
+                                        }};
   static constexpr Format kFixedLength = {OpenStoredRecords, MakeFixedDecoder, IndexFixedLength};
   static constexpr Format kNumPy = {OpenStoredRecords, MakeFixedDecoder, IndexNumPy};
   switch (format) {

@@ -22,7 +22,7 @@ ALLOWED = {
     "sidecar/distribute": [BASE, SPEC, "sidecar/core"],
     "sidecar/transform": [BASE, SPEC, "sidecar/core", "sidecar/decode"],
     "sidecar/remote": [BASE, SPEC],
-    "sidecar/source": [BASE, SPEC, "sidecar/core", "sidecar/remote", "sidecar/transform"],
+    "sidecar/source": [BASE, SPEC, "sidecar/core", "sidecar/decode", "sidecar/remote", "sidecar/transform"],
     "sidecar/loader": [BASE, SPEC, RING, "sidecar/collective", "sidecar/core", "sidecar/decode", "sidecar/distribute",
                        "sidecar/source", "sidecar/transform"],
     "sidecar": [BASE, SPEC, NET, RING, "sidecar/collective", "sidecar/device", "sidecar/loader"],

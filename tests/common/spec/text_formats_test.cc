@@ -114,8 +114,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"CSV", R"([{"name": "a"}])", R"({"header": false, "columns": ["a", 1]})",
                 "spec.source.files.csv.columns[1]: must be the name of a column, not 1"},
         BadCase{"CSV", R"([{"name": "a"}])", R"({"delimiter": "."})", "spec.source.files.csv.delimiter: \".\" cannot"},
-        BadCase{"CSV", R"([{"name": "a"}])", R"({"delimiter": "\n"})", "spec.source.files.csv.delimiter: \"\\n\" cannot"},
-        BadCase{"CSV", R"([{"name": "a"}])", R"({"delimiter": ", "})", "spec.source.files.csv.delimiter: \", \" is not"},
+        BadCase{"CSV", R"([{"name": "a"}])", R"({"delimiter": "\n"})",
+                "spec.source.files.csv.delimiter: \"\\n\" cannot"},
+        BadCase{"CSV", R"([{"name": "a"}])", R"({"delimiter": ", "})",
+                "spec.source.files.csv.delimiter: \", \" is not"},
         BadCase{"CSV", R"([{"name": "a"}])", R"({"separator": ";"})", "unknown field"}));
 
 }  // namespace
