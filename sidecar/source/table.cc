@@ -14,9 +14,9 @@ Result<std::unique_ptr<Stream<Record>>> OpenFramed(SourceContext& context, uint3
   return ReadBlocks(context, file, MakeFramer());
 }
 
-template <BlankLines blank>
+template <BlankLines Blank>
 Result<std::unique_ptr<Stream<Record>>> OpenLines(SourceContext& context, uint32_t file) {
-  return ReadBlocks(context, file, MakeLineFramer(blank));
+  return ReadBlocks(context, file, MakeLineFramer(Blank));
 }
 
 }  // namespace
