@@ -23,7 +23,8 @@ std::vector<TensorSpec> SourceComponents(const InputSpec& spec) {
       components.push_back({tensor.name, tensor.dtype, {tensor.shape.begin() + 1, tensor.shape.end()}});
     }
   } else if (std::holds_alternative<FilesSource>(spec.source)) {
-    if (spec.features.empty()) components.push_back({kRecordName, DType::kString, {}});
+    const FileFormat format = std::get<FilesSource>(spec.source).format;
+    if (spec.features.empty() && RecordsAreBytes(format)) components.push_back({kRecordName, DType::kString, {}});
     for (const Feature& feature : PaddedFeatures(spec)) {
       components.push_back({feature.name, feature.dtype, feature.shape, IsVarying(feature)});
     }
@@ -100,6 +101,11 @@ Result<size_t> FindComponent(const std::vector<TensorSpec>& components, const st
                          (nearest.empty() ? "there is " + QuotedList(names) : "did you mean \"" + nearest + "\"?"));
 }
 
+bool KnowsComponents(const InputSpec& spec) {
+  const auto* files = std::get_if<FilesSource>(&spec.source);
+  return files == nullptr || !spec.features.empty() || !FilesNameColumns(files->format);
+}
+
 std::vector<TensorSpec> RecordComponents(const InputSpec& spec, size_t stages, std::vector<FieldError>* errors) {
   std::vector<TensorSpec> components = SourceComponents(spec);
   for (size_t i = 0; i < stages; ++i) {
@@ -124,6 +130,7 @@ std::vector<TensorSpec> RecordComponents(const InputSpec& spec, size_t stages, s
 }
 
 void CheckComponents(const InputSpec& spec, std::vector<FieldError>* errors) {
+  if (!KnowsComponents(spec)) return;
   const size_t before = errors->size();
   CheckPadding(spec, errors);
   if (errors->size() > before) return;

@@ -10,6 +10,33 @@ namespace headrace {
 
 using nlohmann::json;
 
+namespace {
+
+constexpr size_t kMaxColumns = 4096;
+constexpr size_t kMaxColumnName = 1024;
+
+void ReadColumns(ObjectReader& reader, const json& list, Feature* feature) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].is_string() && !list[i].get_ref<const std::string&>().empty() &&
+        list[i].get_ref<const std::string&>().size() <= kMaxColumnName) {
+      feature->columns.push_back(list[i].get<std::string>());
+    } else {
+      reader.Error("columns[" + std::to_string(i) + "]", "must be the name of a column, not " + list[i].dump());
+      return;
+    }
+  }
+  if (feature->dtype == DType::kString) {
+    reader.Error("columns", "does not go with dtype string: a string is read from one column, that of its name");
+  } else if (!feature->shape.empty() && feature->shape[0] < 0) {
+    reader.Error("columns", "does not go with a varying length: each of them holds one value a record");
+  } else if (NumValues(feature->shape) != static_cast<int64_t>(list.size())) {
+    reader.Error("columns", "names " + std::to_string(list.size()) + "; the shape takes " +
+                                std::to_string(NumValues(feature->shape)) + ", one value of each");
+  }
+}
+
+}  // namespace
+
 std::vector<Feature> ParseFeatures(const json& list, const std::string& path, std::vector<FieldError>* errors) {
   std::vector<Feature> features;
   std::set<std::string> names;
@@ -20,6 +47,9 @@ std::vector<Feature> ParseFeatures(const json& list, const std::string& path, st
     feature.dtype = ReadDType(reader, DType::kFloat32, AlsoString::kYes);
     feature.shape = ReadShape(reader, feature.dtype, FirstDim::kMayVary);
     const bool varies = !feature.shape.empty() && feature.shape[0] < 0;
+    if (const json* columns = reader.Array("columns", 1, kMaxColumns); columns != nullptr && columns->is_array()) {
+      ReadColumns(reader, *columns, &feature);
+    }
     if (varies && reader.Has("default")) {
       reader.Error("default", "does not go with a varying length: a record without the feature holds none");
     }
@@ -50,6 +80,7 @@ json FeaturesToJson(const std::vector<Feature>& features) {
   json list = json::array();
   for (const Feature& feature : features) {
     json object = {{"name", feature.name}, {"dtype", DTypeName(feature.dtype)}, {"shape", feature.shape}};
+    if (!feature.columns.empty()) object["columns"] = feature.columns;
     if (feature.has_default) object["default"] = feature.default_value;
     list.push_back(std::move(object));
   }

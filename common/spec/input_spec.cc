@@ -17,7 +17,6 @@ using nlohmann::json;
 
 constexpr int64_t kMaxCount = int64_t{1} << 53;
 constexpr size_t kMaxPaths = 1024;
-constexpr size_t kMaxFeatures = 128;
 constexpr size_t kMaxPipeline = 32;
 
 ObjectStoreOptions ParseObjectStore(const json& object, const std::string& path, std::vector<FieldError>* errors) {
@@ -45,7 +44,9 @@ ObjectStoreOptions ParseObjectStore(const json& object, const std::string& path,
 
 FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
   FilesSource files;
-  files.format = reader.Enum<FileFormat>("format", {{"TFRecord", FileFormat::kTFRecord}}, FileFormat::kTFRecord);
+  files.format = reader.Enum<FileFormat>(
+      "format", {{"TFRecord", FileFormat::kTFRecord}, {"Parquet", FileFormat::kParquet}, {"Arrow", FileFormat::kArrow}},
+      FileFormat::kTFRecord);
   files.compression = reader.Enum<Compression>(
       "compression", {{"Auto", Compression::kAuto}, {"None", Compression::kNone}, {"Gzip", Compression::kGzip}},
       Compression::kAuto);
@@ -207,12 +208,33 @@ Delivery ParseDelivery(const json& object, const std::string& path, std::vector<
   return delivery;
 }
 
+// The rules of formats.
+void CheckFormat(const InputSpec& spec, const FilesSource& files, std::vector<FieldError>* errors) {
+  const std::string format(FileFormatName(files.format));
+  if (spec.features.empty() && !RecordsAreBytes(files.format) && !FilesNameColumns(files.format)) {
+    errors->push_back({"spec.features", "is required with format " + format + ": name the features of a record"});
+  }
+  if (spec.features.empty() && FilesNameColumns(files.format) && spec.distribution.strategy == Strategy::kTpu) {
+    errors->push_back({"spec.features",
+                       "is required with strategy TPU, which demands static shapes: without it they "
+                       "are known only when a file is opened"});
+  }
+  for (size_t i = 0; i < spec.features.size(); ++i) {
+    if (spec.features[i].columns.empty() || HasColumns(files.format)) continue;
+    errors->push_back({"spec.features[" + std::to_string(i) + "].columns",
+                       "goes with formats that have columns, and spec.source.files.format is " + format});
+  }
+  if (files.format == FileFormat::kParquet && files.compression == Compression::kGzip) {
+    errors->push_back({"spec.source.files.compression",
+                       "does not go with format Parquet, whose files say themselves how each column is compressed; "
+                       "leave it out"});
+  }
+}
+
 // The rules that join several fields.
 void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
   const bool files = std::holds_alternative<FilesSource>(spec.source);
-  if (files && spec.features.empty() && !RecordsAreBytes(std::get<FilesSource>(spec.source).format)) {
-    errors->push_back({"spec.features", "is required with files of this format: name the features of a record"});
-  }
+  if (files) CheckFormat(spec, std::get<FilesSource>(spec.source), errors);
   if (!files && !spec.features.empty()) {
     errors->push_back({"spec.features", "goes with spec.source.files only; range and tensors have their own types"});
   }
@@ -272,6 +294,15 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
 }
 
 }  // namespace
+
+std::string_view FileFormatName(FileFormat format) {
+  switch (format) {
+    case FileFormat::kTFRecord: return "TFRecord";
+    case FileFormat::kParquet: return "Parquet";
+    case FileFormat::kArrow: return "Arrow";
+  }
+  return "TFRecord";
+}
 
 std::string_view PolicyName(AutoShardPolicy policy) {
   switch (policy) {
@@ -336,7 +367,7 @@ json ToJson(const InputSpec& spec) {
     const char* const compression = files->compression == Compression::kAuto   ? "Auto"
                                     : files->compression == Compression::kGzip ? "Gzip"
                                                                                : "None";
-    out["source"]["files"] = {{"format", "TFRecord"},
+    out["source"]["files"] = {{"format", FileFormatName(files->format)},
                               {"paths", files->paths},
                               {"compression", compression},
                               {"pipeline", PipelineToJson(files->pipeline)}};

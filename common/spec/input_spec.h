@@ -16,15 +16,25 @@
 
 namespace headrace {
 
-enum class FileFormat { kTFRecord };
+enum class FileFormat { kTFRecord, kParquet, kArrow };
+std::string_view FileFormatName(FileFormat format);  // "TFRecord", ...
 // Whether a record is a string of bytes, which without features is delivered as such: as the component kRecordName.
 constexpr bool RecordsAreBytes(FileFormat format) { return format == FileFormat::kTFRecord; }
 inline constexpr char kRecordName[] = "record";
+// Whether the files name and type their columns, so that without features all of them are delivered. Which there are is
+// known only when a file is opened.
+constexpr bool FilesNameColumns(FileFormat format) {
+  return format == FileFormat::kParquet || format == FileFormat::kArrow;
+}
+// Whether a feature may be made of several columns.
+constexpr bool HasColumns(FileFormat format) { return FilesNameColumns(format); }
 enum class Compression { kAuto, kNone, kGzip };  // kAuto: by the file's first bytes
 
 // How one tensor is read out of a record (tf.io.FixedLenFeature).
 struct Feature {
-  std::string name;  // the key of the tf.train.Example and the name of the component
+  std::string name;  // of the component, and of what it is read from: a key of the tf.train.Example, a column
+  // The columns that it is made of, one value of each in row-major order; empty: the one of its name.
+  std::vector<std::string> columns;
   DType dtype = DType::kFloat32;
   // Of one record; [] is a scalar. uint8 reads a bytes_list of exactly that many bytes, string one of one value. -1, as
   // the first, is as many as the record holds: what a paddedBatch pads (tf.io.FixedLenSequenceFeature), or else ragged

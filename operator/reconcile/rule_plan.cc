@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 std::string SourceSummary(const InputSpec& spec) {
-  if (std::holds_alternative<FilesSource>(spec.source)) return "TFRecord";
+  if (const auto* files = std::get_if<FilesSource>(&spec.source)) return std::string(FileFormatName(files->format));
   return std::string(SourceName(spec.source));
 }
 

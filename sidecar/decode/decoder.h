@@ -29,6 +29,8 @@ using MakeDecoder = std::function<std::unique_ptr<Decoder>()>;
 std::unique_ptr<Decoder> MakeBytesDecoder();
 // Decodes tf.train.Example.
 std::unique_ptr<Decoder> MakeExampleDecoder(const std::vector<Feature>& features);
+// Of rows of a ColumnsBlock, whose columns are those of `features` and of types that CheckColumn lets pass.
+std::unique_ptr<Decoder> MakeColumnsDecoder(const std::vector<Feature>& features);
 std::unique_ptr<Decoder> MakeRangeDecoder(DType dtype);
 std::unique_ptr<Decoder> MakeTensorsDecoder(const TensorsSource& source);
 // The component "index" of enumerate, before those of `rest`.

@@ -123,6 +123,11 @@ Pipeline::Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_
 Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& topology, const std::string& data_dir,
                                                    const std::string& run_id, size_t threads, Signal* signal) {
   RETURN_IF_ERROR(CheckTopology(plan, topology));
+  FileTable files;
+  if (const auto* source = std::get_if<FilesSource>(&plan.spec.source)) {
+    ASSIGN_OR_RETURN(files, ListFiles(*source, data_dir));
+    RETURN_IF_ERROR(FillFeatures(&plan.spec, &files));
+  }
   // Workers that read everything by themselves should not all see it in one order.
   const bool alone = SharingTopology(plan, topology).num_workers < topology.num_workers;
   const uint64_t run_seed =
@@ -130,9 +135,10 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(plan), topology, run_seed, threads, signal));
   const Plan& made = pipeline->plan_;
   const TransformContext transform{pipeline->sharing_, &made.spec, SourceDecoder(made.spec)};
-  if (const auto* files = std::get_if<FilesSource>(&made.spec.source)) {
-    ASSIGN_OR_RETURN(pipeline->source_.files, ListFiles(*files, data_dir));
-    pipeline->source_.compression = files->compression;
+  if (const auto* source = std::get_if<FilesSource>(&made.spec.source)) {
+    pipeline->source_.files = std::move(files);
+    pipeline->source_.spec = &made.spec;
+    pipeline->source_.compression = source->compression;
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));
   }
   AnyDataset dataset = ApplyPipeline(transform, MakeSource(made, transform, &pipeline->source_));

@@ -21,11 +21,11 @@ json Schema() {
 // A spec in which every field of the schema is set, whatever CEL would say of it; what is required has plausible
 // values.
 constexpr char kEverything[] = R"({
-  "source": {"files": {"format": "TFRecord", "paths": ["a"], "compression": "None",
+  "source": {"files": {"format": "Arrow", "paths": ["a"], "compression": "None",
     "pipeline": [{"shuffle": {"bufferSize": 1, "seed": 1, "reshuffleEachIteration": false}}, {"repeat": {"count": 1}},
                  {"take": {"count": 1}}, {"skip": {"count": 1}}, {"shard": {"numShards": 2, "index": 1}},
                  {"shard": {"by": "Hint"}}]}},
-  "features": [{"name": "x", "dtype": "int64", "shape": [1], "default": [1]}, {"name": "s", "dtype": "string"},
+  "features": [{"name": "x", "dtype": "int64", "shape": [1], "columns": ["a"], "default": [1]}, {"name": "s", "dtype": "string"},
                {"name": "i", "dtype": "string"}, {"name": "r", "dtype": "string"}, {"name": "v", "dtype": "int64", "shape": [-1]}],
   "pipeline": [{"interleave": {"cycleLength": 1, "blockLength": 1, "numParallelCalls": 4,
                 "deterministic": false}}, {"cache": {"maxBytes": 9}}, {"shuffle": {"bufferSize": 1, "seed": 1,
