@@ -1,5 +1,7 @@
+#include "common/spec/components.h"
 #include "common/spec/padding.h"
 #include "sidecar/source/block_reader.h"
+#include "sidecar/source/columns.h"
 #include "sidecar/source/csv.h"
 #include "sidecar/source/fixed_records.h"
 #include "sidecar/source/lines.h"
@@ -40,6 +42,9 @@ const Format& FormatOf(FileFormat format) {
                                         }};
   static constexpr Format kFixedLength = {OpenStoredRecords, MakeFixedDecoder, IndexFixedLength};
   static constexpr Format kNumPy = {OpenStoredRecords, MakeFixedDecoder, IndexNumPy};
+  static constexpr Format kColumns = {
+      OpenColumns, [](const InputSpec& spec) { return MakeColumnsDecoder(PaddedFeatures(spec)); }, nullptr, true,
+      FeaturesOfColumns};
   switch (format) {
     case FileFormat::kTFRecord: return kTFRecord;
     case FileFormat::kText: return kText;
@@ -47,8 +52,27 @@ const Format& FormatOf(FileFormat format) {
     case FileFormat::kJsonLines: return kJsonLines;
     case FileFormat::kFixedLength: return kFixedLength;
     case FileFormat::kNumPy: return kNumPy;
+    case FileFormat::kParquet:
+    case FileFormat::kArrow: return kColumns;
   }
   return kTFRecord;
+}
+
+Status FillFeatures(InputSpec* spec, FileTable* files) {
+  if (KnowsComponents(*spec) || files->paths.empty()) return {};
+  const auto& source = std::get<FilesSource>(spec->source);
+  SourceContext context;
+  context.spec = spec;
+  context.compression = source.compression;
+  context.files = std::move(*files);
+  auto features = FormatOf(source.format).features(context, 0);
+  *files = std::move(context.files);
+  RETURN_IF_ERROR(features);
+  spec->features = std::move(*features);
+  std::vector<FieldError> errors;
+  CheckComponents(*spec, &errors);
+  if (errors.empty()) return {};
+  return InvalidArgument(errors[0].ToString() + " (the features are the columns of " + files->paths[0] + ")");
 }
 
 }  // namespace headrace::side

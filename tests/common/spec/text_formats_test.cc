@@ -90,6 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "spec.features[0].path: goes with format JSONLines, and spec.source.files.format is Text"},
         BadCase{"JSONLines", R"([{"name": "a", "columns": ["b"]}])", "",
                 "spec.features[0].columns: goes with formats that have columns"},
+        BadCase{"CSV", R"([{"name": "a", "columns": ["b", "c"]}])", "", "spec.features[0].columns: names 2; the shape"},
         BadCase{"JSONLines", R"([{"name": "a", "shape": [1], "columns": ["b"]}])", "",
                 "spec.features[0].columns: goes with formats that have columns"},
         BadCase{"JSONLines", R"([{"name": "a", "path": "b"}])", "", "spec.features[0].path: \"b\" is no JSON pointer"},

@@ -96,6 +96,18 @@ TEST(Json, FollowsPaths) {
   EXPECT_EQ(json.Text(3, 0) + json.Text(3, 1), "rq");
 }
 
+TEST(Json, TakesTheFloatsThatPythonWrites) {
+  JsonTexts json({FeatureOf("x", DType::kFloat32), FeatureOf("y", DType::kFloat64, {2})});
+  ASSERT_TRUE(json.Decode({R"({"x": NaN, "z": NaN, "y": [-Infinity, 1]})", R"({"y": [2,Infinity ], "x": 3})"}).ok());
+  EXPECT_TRUE(std::isnan(json.Values<float>(0)[0]));
+  EXPECT_EQ(json.Values<float>(0)[1], 3);
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(json.Values<double>(1), ElementsAre(-infinity, 1, 2, infinity));
+  EXPECT_FALSE(json.Decode({R"({"x": nan, "y": [0, 0]})"}).ok());
+  JsonTexts integers({FeatureOf("x", DType::kInt32)});
+  EXPECT_THAT(integers.Decode({R"({"x": NaN})"}).message(), testing::HasSubstr("NaN"));
+}
+
 TEST(Json, ALineMayBeAnArray) {
   JsonTexts json({FeatureOf("x", DType::kInt32, {}, "/1"), FeatureOf("y", DType::kString, {}, "/0")});
   ASSERT_TRUE(json.Decode({R"(["a", 1, 2])"}).ok());
