@@ -101,9 +101,11 @@ json SourceJson(const LocalInput& input, std::vector<std::string>* files, json* 
       files->push_back(path);
     }
   }
-  return {
-      {"kind", "files"},          {"format", FormatName(source.format)}, {"paths", source.paths},
-      {"files", files->size()}, {"bytes", bytes}};
+  return {{"kind", "files"},
+          {"format", FormatName(source.format)},
+          {"paths", source.paths},
+          {"files", files->size()},
+          {"bytes", bytes}};
 }
 
 // Names of the files each worker reads; null where that cannot be told before the run.
@@ -160,7 +162,8 @@ int64_t WorkerBatches(const Plan& plan, const std::vector<std::string>& files, i
   const int64_t cardinality = Cardinality(plan.spec);
   const auto* source = std::get_if<FilesSource>(&plan.spec.source);
   if (source == nullptr || cardinality == kInfiniteCardinality) return cardinality;
-  if (files.empty() || !source->pipeline.empty()) return kUnknownCardinality;
+  const bool counts = source->format == FileFormat::kTFRecord && source->pipeline.empty();
+  if (files.empty() || !counts) return kUnknownCardinality;
   const bool deal = plan.effective_policy == AutoShardPolicy::kFile;
   int64_t records = 0;
   for (size_t f = deal ? static_cast<size_t>(w) : 0; f < files.size(); f += deal ? static_cast<size_t>(workers) : 1) {
@@ -220,6 +223,11 @@ Result<json> Explain(const LocalInput& input, int64_t workers, int64_t replicas_
   const Topology topology = SharingTopology(plan, run);
   json warnings = plan.warnings;
   for (const std::string& warning : TopologyWarnings(plan, run)) warnings.push_back(warning);
+  if (!KnowsComponents(plan.spec)) {
+    warnings.push_back(
+        "spec.features: without it the element spec is that of the files' columns, known when one is opened, and the "
+        "rings' room is that of delivery.maxBatchBytes, else 4096 bytes for each record of a batch");
+  }
   std::vector<std::string> files;
   json source = SourceJson(input, &files, &warnings);
   const int64_t batch = GlobalBatchSize(plan.spec);

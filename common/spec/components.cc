@@ -102,6 +102,11 @@ Result<size_t> FindComponent(const std::vector<TensorSpec>& components, const st
                          (nearest.empty() ? "there is " + QuotedList(names) : "did you mean \"" + nearest + "\"?"));
 }
 
+bool KnowsComponents(const InputSpec& spec) {
+  const auto* files = std::get_if<FilesSource>(&spec.source);
+  return files == nullptr || !spec.features.empty() || !FilesNameColumns(files->format);
+}
+
 std::vector<TensorSpec> RecordComponents(const InputSpec& spec, size_t stages, std::vector<FieldError>* errors) {
   std::vector<TensorSpec> components = SourceComponents(spec);
   for (size_t i = 0; i < stages; ++i) {
@@ -126,6 +131,7 @@ std::vector<TensorSpec> RecordComponents(const InputSpec& spec, size_t stages, s
 }
 
 void CheckComponents(const InputSpec& spec, std::vector<FieldError>* errors) {
+  if (!KnowsComponents(spec)) return;
   const size_t before = errors->size();
   CheckPadding(spec, errors);
   if (errors->size() > before) return;

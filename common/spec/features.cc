@@ -40,7 +40,8 @@ void ReadPath(ObjectReader& reader, Feature* feature) {
   for (size_t i = 0; i < feature->path.size(); ++i) {
     if (i == 0 ? feature->path[i] == '/' : feature->path[i] != '~') continue;
     if (i > 0 && i + 1 < feature->path.size() && (feature->path[i + 1] == '0' || feature->path[i + 1] == '1')) continue;
-    reader.Error("path", "\"" + feature->path + "\" is no JSON pointer: write /name/0/name, with ~1 for / and ~0 for ~ in a name");
+    reader.Error("path", "\"" + feature->path +
+                             "\" is no JSON pointer: write /name/0/name, with ~1 for / and ~0 for ~ in a name");
     return;
   }
 }

@@ -9,6 +9,8 @@
 
 namespace headrace {
 
+inline constexpr size_t kMaxFeatures = 128;
+
 std::vector<Feature> ParseFeatures(const nlohmann::json& list, const std::string& path,
                                    std::vector<FieldError>* errors);
 nlohmann::json FeaturesToJson(const std::vector<Feature>& features);

@@ -30,6 +30,8 @@ constexpr FormatEntry kFormats[] = {
     {"JSONLines", FileFormat::kJsonLines},
     {"FixedLength", FileFormat::kFixedLength, true, false, "fixedLength"},
     {"NumPy", FileFormat::kNumPy, true, false},
+    {"Parquet", FileFormat::kParquet, false, false, "", true},
+    {"Arrow", FileFormat::kArrow, false, true, "", true},
     {"WebDataset", FileFormat::kWebDataset},
 };
 
@@ -89,7 +91,19 @@ void CheckFormat(const InputSpec& spec, std::vector<FieldError>* errors) {
   if (!entry.compressible && files.compression != Compression::kAuto && files.compression != Compression::kNone) {
     errors->push_back({"spec.source.files.compression",
                        "does not go with format " + std::string(entry.name) +
-                           ", whose records are read from where they lie; decompress the files and leave it out"});
+                           (FilesNameColumns(files.format)
+                                ? ", whose files say themselves how each column is compressed; leave it out"
+                                : ", whose records are read from where they lie; decompress the files and leave it "
+                                  "out")});
+  }
+  if (spec.features.empty() && !RecordsAreBytes(files.format) && !FilesNameColumns(files.format)) {
+    errors->push_back({"spec.features", "is required with format " + std::string(entry.name) +
+                                            ": name the features of a record"});
+  }
+  if (spec.features.empty() && FilesNameColumns(files.format) && spec.distribution.strategy == Strategy::kTpu) {
+    errors->push_back({"spec.features",
+                       "is required with strategy TPU, which demands static shapes: without it they are known only "
+                       "when a file is opened"});
   }
   for (size_t i = 0; i < spec.features.size(); ++i) {
     const std::string field = "spec.features[" + std::to_string(i) + "]";

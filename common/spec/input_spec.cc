@@ -19,7 +19,6 @@ using nlohmann::json;
 
 constexpr int64_t kMaxCount = int64_t{1} << 53;
 constexpr size_t kMaxPaths = 1024;
-constexpr size_t kMaxFeatures = 128;
 constexpr size_t kMaxPipeline = 32;
 
 ObjectStoreOptions ParseObjectStore(const json& object, const std::string& path, std::vector<FieldError>* errors) {
@@ -223,9 +222,6 @@ Delivery ParseDelivery(const json& object, const std::string& path, std::vector<
 // The rules that join several fields.
 void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
   const bool files = std::holds_alternative<FilesSource>(spec.source);
-  if (files && spec.features.empty() && !RecordsAreBytes(std::get<FilesSource>(spec.source).format)) {
-    errors->push_back({"spec.features", "is required with files of this format: name the features of a record"});
-  }
   if (!files && !spec.features.empty()) {
     errors->push_back({"spec.features", "goes with spec.source.files only; range and tensors have their own types"});
   }

@@ -16,7 +16,7 @@
 
 namespace headrace {
 
-enum class FileFormat { kTFRecord, kText, kCsv, kJsonLines, kFixedLength, kNumPy, kWebDataset };
+enum class FileFormat { kTFRecord, kText, kCsv, kJsonLines, kFixedLength, kNumPy, kParquet, kArrow, kWebDataset };
 // Where a record is a string of bytes, which without features is delivered as such: the name of that component; else
 // "".
 constexpr const char* RecordName(FileFormat format) {
@@ -28,6 +28,11 @@ constexpr const char* RecordName(FileFormat format) {
   }
 }
 constexpr bool RecordsAreBytes(FileFormat format) { return *RecordName(format) != 0; }
+// Whether the files name and type their columns, so that without features all of them are delivered. Which there are is
+// known only when a file is opened.
+constexpr bool FilesNameColumns(FileFormat format) {
+  return format == FileFormat::kParquet || format == FileFormat::kArrow;
+}
 enum class Compression { kAuto, kNone, kGzip, kZstd, kLz4, kBzip2, kSnappy };  // kAuto: by the file's first bytes
 
 // How one tensor is read out of a record (tf.io.FixedLenFeature).

@@ -22,8 +22,8 @@ std::string FeatureField(size_t i, const std::string& field) {
 bool IsDelimiter(const std::string& text) {
   if (text == "\t") return true;
   constexpr std::string_view kOfNumbers = "+-.\"";
-  return text.size() == 1 && text[0] >= ' ' && text[0] <= '~' && std::isalnum(static_cast<unsigned char>(text[0])) == 0 &&
-         kOfNumbers.find(text[0]) == std::string_view::npos;
+  return text.size() == 1 && text[0] >= ' ' && text[0] <= '~' &&
+         std::isalnum(static_cast<unsigned char>(text[0])) == 0 && kOfNumbers.find(text[0]) == std::string_view::npos;
 }
 
 }  // namespace
@@ -76,8 +76,9 @@ void CheckText(const InputSpec& spec, std::vector<FieldError>* errors) {
                                             " features, and a line of text is one string; name one, or none and the "
                                             "component is \"line\""});
   } else if (spec.features.size() == 1 && spec.features[0].dtype != DType::kString) {
-    errors->push_back({FeatureField(0, "dtype"), "must be string: a line of text is one; make a number of it by map "
-                                                 "stringToNumber"});
+    errors->push_back({FeatureField(0, "dtype"),
+                       "must be string: a line of text is one; make a number of it by map "
+                       "stringToNumber"});
   }
 }
 
@@ -92,9 +93,9 @@ void CheckCsv(const InputSpec& spec, std::vector<FieldError>* errors) {
       continue;
     }
     if (feature.columns.empty() && NumValues(feature.shape) != 1) {
-      errors->push_back({FeatureField(i, "shape"),
-                         "takes " + std::to_string(NumValues(feature.shape)) +
-                             " values, and a column holds one; name as many columns in columns"});
+      errors->push_back(
+          {FeatureField(i, "shape"), "takes " + std::to_string(NumValues(feature.shape)) +
+                                         " values, and a column holds one; name as many columns in columns"});
     }
     const std::vector<std::string> columns =
         feature.columns.empty() ? std::vector<std::string>{feature.name} : feature.columns;
@@ -102,7 +103,8 @@ void CheckCsv(const InputSpec& spec, std::vector<FieldError>* errors) {
       const std::string field =
           FeatureField(i, feature.columns.empty() ? "name" : "columns[" + std::to_string(c) + "]");
       if (!read.insert(columns[c]).second) {
-        errors->push_back({field, "column \"" + columns[c] + "\" is read already; copy the component by a map with as"});
+        errors->push_back(
+            {field, "column \"" + columns[c] + "\" is read already; copy the component by a map with as"});
       } else if (!csv.header && std::find(known.begin(), known.end(), columns[c]) == known.end()) {
         const std::string nearest = NearestName(columns[c], known);
         errors->push_back({field, "\"" + columns[c] + "\" is not among spec.source.files.csv.columns" +
@@ -119,9 +121,10 @@ void CheckJsonLines(const InputSpec& spec, std::vector<FieldError>* errors) {
     for (size_t other = 0; other < i; ++other) {
       const size_t common = std::min(words.size(), all[other].size());
       if (!std::equal(words.begin(), words.begin() + static_cast<ptrdiff_t>(common), all[other].begin())) continue;
-      errors->push_back({FeatureField(i, "path"), "\"" + JsonPointerOf(spec.features[i]) + "\" is, or lies in, that of \"" +
-                                                      spec.features[other].name +
-                                                      "\", or holds it; read each value once, and copy by a map with as"});
+      errors->push_back(
+          {FeatureField(i, "path"), "\"" + JsonPointerOf(spec.features[i]) + "\" is, or lies in, that of \"" +
+                                        spec.features[other].name +
+                                        "\", or holds it; read each value once, and copy by a map with as"});
       break;
     }
   }

@@ -15,7 +15,7 @@ constexpr int64_t kDefaultPerRecord = 4096;
 
 uint64_t VariableBytes(const InputSpec& spec, int64_t records) {
   const std::vector<TensorSpec> components = RecordComponents(spec, spec.pipeline.size(), nullptr);
-  if (std::none_of(components.begin(), components.end(), IsVariable)) return 0;
+  if (KnowsComponents(spec) && std::none_of(components.begin(), components.end(), IsVariable)) return 0;
   const int64_t otherwise =
       std::max(kLeastDefault, kDefaultPerRecord * std::min(records, kMostDefault / kDefaultPerRecord));
   return static_cast<uint64_t>(spec.delivery.max_batch_bytes.value_or(otherwise));

@@ -10,6 +10,9 @@
 
 namespace headrace::side {
 
+class BlockRef;
+struct Record;
+
 // Some records of one file that were read together: what a format's reader makes and its decoder understands.
 //
 // Shared by the records in it, without atomics: one thread at a time (a pipeline's) makes, copies and drops records.
@@ -32,6 +35,7 @@ class Block {
 
  private:
   friend class BlockRef;
+  friend void PointAtRows(std::span<Record> records, const BlockRef& block, int64_t row);
   virtual void Dropped() = 0;  // by the last of its records
   size_t references_ = 0;
 };
@@ -61,6 +65,7 @@ class BlockRef {
   explicit operator bool() const { return block_ != nullptr; }
 
  private:
+  friend void PointAtRows(std::span<Record> records, const BlockRef& block, int64_t row);
   Block* block_ = nullptr;
 };
 
@@ -75,6 +80,21 @@ struct Record {
   // For messages: where it lies, or which number it is.
   std::string Place() const { return block ? block->Place(value) : "element " + std::to_string(value); }
 };
+
+// Makes `records` the rows of `block` from `row` on. References are counted a run at a time and not record by record.
+inline void PointAtRows(std::span<Record> records, const BlockRef& block, int64_t row) {
+  Block* const to = block.get();
+  to->references_ += records.size();
+  for (size_t i = 0; i < records.size();) {
+    Block* const from = records[i].block.block_;
+    const size_t begin = i;
+    for (; i < records.size() && records[i].block.block_ == from; ++i) {
+      records[i].block.block_ = to;
+      records[i].value = row++;
+    }
+    if (from != nullptr && (from->references_ -= i - begin) == 0) from->Dropped();
+  }
+}
 
 // The value of a string feature: bytes within a record's, alive as long as the record. A row of a column of dtype
 // string is one of these.

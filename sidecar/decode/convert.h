@@ -95,7 +95,7 @@ void StoreAs(DType dtype, V value, uint8_t* out) {
     if constexpr (std::is_integral_v<T> && std::is_floating_point_v<V>) {
       converted = static_cast<T>(static_cast<int64_t>(value));
     } else {
-      converted = static_cast<T>(value);
+      converted = static_cast<T>(value);  // NOLINT(bugprone-signed-char-misuse): an int8 is a number here
     }
     std::memcpy(out, &converted, sizeof converted);
   });

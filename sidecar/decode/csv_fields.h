@@ -10,8 +10,8 @@
 
 namespace headrace::side {
 
-// Splits a record, without its line end, at `delimiter`. A field that begins with a quote ends with one, and has two for
-// each within; a quote elsewhere is an ordinary character. Fields lie in the record, or in `arena` where two quotes
+// Splits a record, without its line end, at `delimiter`. A field that begins with a quote ends with one, and has two
+// for each within; a quote elsewhere is an ordinary character. Fields lie in the record, or in `arena` where two quotes
 // became one. Returns what is wrong, "field 3 has text after its closing quote", or "".
 std::string SplitCsv(std::string_view record, char delimiter, Arena* arena, std::vector<std::string_view>* fields);
 

@@ -16,9 +16,9 @@ struct CsvCell {
   enum class Kind : uint8_t { kPassedOver, kFloat32, kFloat64, kInteger, kString, kOther };
   Kind kind = Kind::kPassedOver;
   DType dtype = DType::kFloat32;
-  size_t target = 0;                                   // which of CsvColumns it is
-  uint8_t* out = nullptr;                              // where row 0 has it
-  size_t row_bytes = 0;                                // from one row to the next
+  size_t target = 0;                                    // which of CsvColumns it is
+  uint8_t* out = nullptr;                               // where row 0 has it
+  size_t row_bytes = 0;                                 // from one row to the next
   const std::vector<uint8_t>* default_value = nullptr;  // for an empty field; null: none
 };
 

@@ -48,8 +48,8 @@ struct Decimal {
 };
 
 // Digits, and at most one decimal point; 16 bytes can be read. REQUIRES: size <= kWindow.
-[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool ReadWindow(const uint8_t* text, unsigned size, int64_t* digits,
-                                                   unsigned* point) {
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool ReadWindow(const uint8_t* text, unsigned size,
+                                                                       int64_t* digits, unsigned* point) {
   const __m128i window = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text));
   const auto points = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(window, _mm_set1_epi8('.'))));
   *point = static_cast<unsigned>(std::countr_zero(points | 1u << size));
@@ -89,7 +89,8 @@ struct Decimal {
 }
 
 // A number without an exponent.
-[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool ReadDecimal(const uint8_t* text, const uint8_t* end, Decimal* out) {
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool ReadDecimal(const uint8_t* text, const uint8_t* end,
+                                                                        Decimal* out) {
   out->negative = *text == '-';
   text += out->negative ? 1 : 0;
   const auto size = static_cast<size_t>(end - text);
@@ -100,7 +101,8 @@ struct Decimal {
   return size > 1 || point != 0;  // not a point alone
 }
 
-[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreFloat32(const uint8_t* text, const uint8_t* end, uint8_t* out) {
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreFloat32(const uint8_t* text, const uint8_t* end,
+                                                                         uint8_t* out) {
   Decimal decimal;
   if (!ReadDecimal(text, end, &decimal)) return false;
   // At most two roundings away from the number itself, and so within two units of its last place. Rounded to a float
@@ -114,7 +116,8 @@ struct Decimal {
   return true;
 }
 
-[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreFloat64(const uint8_t* text, const uint8_t* end, uint8_t* out) {
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreFloat64(const uint8_t* text, const uint8_t* end,
+                                                                         uint8_t* out) {
   Decimal decimal;
   if (!ReadDecimal(text, end, &decimal) || decimal.digits > kMostExact) return false;
   // Both exact, so the one rounding is that of the number (Clinger, 1990).
@@ -124,8 +127,8 @@ struct Decimal {
   return true;
 }
 
-[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreInteger(DType dtype, const uint8_t* text, const uint8_t* end,
-                                                     uint8_t* out) {
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreInteger(DType dtype, const uint8_t* text,
+                                                                         const uint8_t* end, uint8_t* out) {
   const auto size = static_cast<size_t>(end - text);
   Decimal decimal;
   if (size > kWindow || !ReadDecimal(text, end, &decimal) || decimal.decimals > 0 || end[-1] == '.') return false;
@@ -140,8 +143,8 @@ struct Decimal {
   return true;
 }
 
-[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreField(const CsvCell& cell, const uint8_t* text, const uint8_t* end,
-                                                   uint8_t* out) {
+[[gnu::target("avx2,bmi"), gnu::always_inline]] inline bool StoreField(const CsvCell& cell, const uint8_t* text,
+                                                                       const uint8_t* end, uint8_t* out) {
   switch (cell.kind) {
     case CsvCell::Kind::kPassedOver: return true;
     case CsvCell::Kind::kFloat32:

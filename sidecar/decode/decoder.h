@@ -33,6 +33,8 @@ std::unique_ptr<Decoder> MakeExampleDecoder(const std::vector<Feature>& features
 std::unique_ptr<Decoder> MakeCsvDecoder(const std::vector<Feature>& features, char delimiter);
 // Decodes JSON texts, by the features' paths.
 std::unique_ptr<Decoder> MakeJsonDecoder(const std::vector<Feature>& features);
+// Of rows of a ColumnsBlock, whose columns are those of `features` and of types that CheckColumn lets pass.
+std::unique_ptr<Decoder> MakeColumnsDecoder(const std::vector<Feature>& features);
 // Decodes samples of tar archives (source/tar.h), by the names of their files.
 std::unique_ptr<Decoder> MakeSampleDecoder(const std::vector<Feature>& features);
 std::unique_ptr<Decoder> MakeRangeDecoder(DType dtype);

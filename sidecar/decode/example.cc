@@ -14,6 +14,7 @@
 #include "sidecar/core/arena.h"
 #include "sidecar/decode/convert.h"
 #include "sidecar/decode/decoder.h"
+#include "sidecar/decode/default_row.h"
 #include "sidecar/decode/wire.h"
 
 namespace headrace::side {
@@ -146,20 +147,8 @@ class ExampleDecoder : public Decoder {
       }
       for (const int64_t dim : feature.shape) column.values *= static_cast<size_t>(dim);
       column.row_bytes = column.values * column.value_bytes;
-      if (feature.has_default) {
-        column.default_row.resize(column.row_bytes);
-        for (size_t i = 0; i < column.values; ++i) {
-          const double value = feature.default_value[feature.default_value.size() == 1 ? 0 : i];
-          StoreAs(feature.dtype, value, &column.default_row[i * column.value_bytes]);
-        }
-      }
-      if (feature.padding) {
-        column.unit = column.values / static_cast<size_t>(feature.shape[0]);
-        column.default_row.resize(column.row_bytes);
-        for (size_t i = 0; i < column.row_bytes; i += column.value_bytes) {
-          StoreAs(feature.dtype, *feature.padding, &column.default_row[i]);
-        }
-      }
+      column.default_row = DefaultRow(feature);
+      if (feature.padding) column.unit = column.values / static_cast<size_t>(feature.shape[0]);
       columns_.push_back(std::move(column));
     }
   }

@@ -171,7 +171,7 @@ class JsonDecoder : public Decoder {
 
   bool Take(Node& node, ondemand::value value) {
     ondemand::json_type type;
-    if (const error_code error = value.type().get(type); error != SUCCESS) return Broken(error);
+    if (!ReadType(value, &type)) return false;
     if (!node.leaf) return Walk(node, type, value);
     Leaf& leaf = leaves_[*node.leaf];
     leaf.null = type == ondemand::json_type::null;
@@ -252,7 +252,7 @@ class JsonDecoder : public Decoder {
       if (const error_code error = std::move(result).get(value); error != SUCCESS) return Broken(error);
       if (entries++ == shape[d]) break;
       ondemand::json_type type;
-      if (const error_code error = value.type().get(type); error != SUCCESS) return Broken(error);
+      if (!ReadType(value, &type)) return false;
       if (d + 1 == shape.size()) {
         if (!TakeNumber(leaf, type, value, *out)) return false;
         *out += leaf.value_bytes;
@@ -299,7 +299,15 @@ class JsonDecoder : public Decoder {
     return true;
   }
 
-  // Not JSON, but what Python and JavaScript libraries write.
+  bool ReadType(ondemand::value& value, ondemand::json_type* type) {
+    const error_code error = value.type().get(*type);
+    if (error == SUCCESS) return true;
+    double number;
+    *type = ondemand::json_type::number;
+    return ReadNotFinite(value.raw_json_token(), &number) || Broken(error);
+  }
+
+  // Not JSON, but what Python's writer makes of such floats.
   static bool ReadNotFinite(std::string_view token, double* number) {
     token = WithoutSpaces(token);
     if (token == "NaN") *number = std::numeric_limits<double>::quiet_NaN();

@@ -106,11 +106,11 @@ class DecodeImageOperator : public MapOperator {
     }
   }
 
-  template <size_t kChannels>
+  template <size_t Channels>
   uint8_t* CopyPixels(const uint8_t* row, uint8_t* out) const {
     for (const int64_t x : nearest_) {
-      std::memcpy(out, row + x, kChannels);
-      out += kChannels;
+      std::memcpy(out, row + x, Channels);
+      out += Channels;
     }
     return out;
   }

@@ -19,8 +19,9 @@ class ToNumberOperator : public MapOperator {
     for (size_t i = 0; i < records.size(); ++i) {
       const std::string_view text(reinterpret_cast<const char*>(from[i].data), from[i].size);
       if (ParseNumber(text, &to[i])) continue;
-      return Corrupt(site_.Where(records[i]) + ShownText(text) + " is no " + std::string(DTypeName(site_.output.dtype)) +
-                     "; correct the data, or " + site_.field + ".stringToNumber");
+      return Corrupt(site_.Where(records[i]) + ShownText(text) + " is no " +
+                     std::string(DTypeName(site_.output.dtype)) + "; correct the data, or " + site_.field +
+                     ".stringToNumber");
     }
     return {};
   }

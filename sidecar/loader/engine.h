@@ -70,7 +70,7 @@ class Engine {
   Result<bool> AskFeed(FeedEpoch& epoch);
   // Finds a slot for asked_ and begins to write it. false: its ring is full.
   bool Begin(FeedEpoch& epoch);
-  static void RunPart(void* work, size_t part, size_t thread);
+  static void RunPart(void* context, size_t part, size_t thread);
   // Publishes what is written, in order.
   Status PublishDone(FeedEpoch& epoch);
   void Publish(const Work& work);

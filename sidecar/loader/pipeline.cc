@@ -185,6 +185,11 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
                                                    const std::string& run_id, const std::string& quarantine,
                                                    size_t threads, Signal* signal) {
   RETURN_IF_ERROR(CheckTopology(plan, topology));
+  FileTable files;
+  if (const auto* source = std::get_if<FilesSource>(&plan.spec.source)) {
+    ASSIGN_OR_RETURN(files, ListFiles(*source, data_dir));
+    RETURN_IF_ERROR(FillFeatures(&plan.spec, &files));
+  }
   // Workers that read everything by themselves should not all see it in one order.
   const bool alone = SharingTopology(plan, topology).num_workers < topology.num_workers;
   const uint64_t run_seed =
@@ -194,12 +199,12 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   const TransformContext transform{
       pipeline->sharing_, &made.spec, SourceDecoder(made.spec),
       [pipeline = pipeline.get()](const Status& error) { return pipeline->source_.quarantine.Take(error); }};
-  if (const auto* files = std::get_if<FilesSource>(&made.spec.source)) {
-    ASSIGN_OR_RETURN(pipeline->source_.files, ListFiles(*files, data_dir));
+  if (const auto* source = std::get_if<FilesSource>(&made.spec.source)) {
+    pipeline->source_.files = std::move(files);
     pipeline->source_.spec = &made.spec;
     pipeline->source_.quarantine.Configure(made.spec.on_error, quarantine);
-    pipeline->source_.format = &FormatOf(files->format);
-    pipeline->source_.compression = files->compression;
+    pipeline->source_.format = &FormatOf(source->format);
+    pipeline->source_.compression = source->compression;
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));
     RETURN_IF_ERROR(CheckFirstHeader(made, transform, &pipeline->source_));
   }

@@ -5,10 +5,22 @@
 
 namespace headrace::side {
 
+namespace {
+
+constexpr char kModule[] = "libheadrace_arrow.so";
+
+}  // namespace
+
 Result<std::string> ArrowVersion() {
-  auto symbol = ModuleSymbol("libheadrace_arrow.so", "headrace_arrow_version");
+  auto symbol = ModuleSymbol(kModule, "headrace_arrow_version");
   RETURN_IF_ERROR(symbol, "Apache Arrow");
   return std::string(reinterpret_cast<decltype(&headrace_arrow_version)>(*symbol)());
+}
+
+Result<const ColumnsReaders*> ArrowReaders() {
+  auto symbol = ModuleSymbol(kModule, "headrace_arrow_readers");
+  RETURN_IF_ERROR(symbol, "Apache Arrow, which reads Parquet and Arrow files");
+  return reinterpret_cast<decltype(&headrace_arrow_readers)>(*symbol)();
 }
 
 }  // namespace headrace::side

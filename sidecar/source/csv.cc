@@ -6,6 +6,7 @@
 #include "common/base/words.h"
 #include "sidecar/core/arena.h"
 #include "sidecar/decode/csv_fields.h"
+#include "sidecar/decode/number_text.h"
 #include "sidecar/source/lines.h"
 
 namespace headrace::side {
@@ -17,6 +18,15 @@ constexpr size_t kMostNamesShown = 20;
 size_t Find(const uint8_t* data, char c, size_t begin, size_t end) {
   const void* const found = begin < end ? std::memchr(data + begin, c, end - begin) : nullptr;
   return found == nullptr ? kNone : static_cast<size_t>(static_cast<const uint8_t*>(found) - data);
+}
+
+std::string Shown(const std::vector<std::string_view>& names) {
+  std::string shown;
+  for (size_t i = 0; i < std::min(names.size(), kMostNamesShown); ++i) {
+    shown += (i > 0 ? ", " : "") + ShownText(names[i]);
+  }
+  if (names.size() > kMostNamesShown) shown += " and " + std::to_string(names.size() - kMostNamesShown) + " more";
+  return shown;
 }
 
 // Which of the columns that `features` read each of a file's is, or -1. Errors: InvalidArgument if one is missing.
@@ -32,14 +42,9 @@ Result<std::vector<int32_t>> Arrange(const std::vector<std::string_view>& names,
       const auto it = std::find(names.begin(), names.end(), column);
       if (it == names.end()) {
         const std::string nearest = NearestName(column, names);
-        const std::vector<std::string_view> shown(names.begin(),
-                                                  names.begin() + std::min(names.size(), kMostNamesShown));
-        return InvalidArgument("the header has no column \"" + column + "\", which " + field + " names" +
-                               (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?") + " It holds " +
-                               QuotedList(shown) +
-                               (shown.size() < names.size()
-                                    ? " and " + std::to_string(names.size() - shown.size()) + " more"
-                                    : ""));
+        return InvalidArgument("the header has no column \"" + column + "\", which " + field + " names; " +
+                               (nearest.empty() ? "" : "did you mean \"" + nearest + "\"? ") + "It holds " +
+                               Shown(names));
       }
       if (std::find(it + 1, names.end(), column) != names.end()) {
         return InvalidArgument("the header names column \"" + column + "\", which " + field +

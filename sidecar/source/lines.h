@@ -1,5 +1,5 @@
-// Files of text, whose records are lines. A line ends with LF or CRLF, the last one also with the file. A byte order mark
-// at the file's begin is no part of it.
+// Files of text, whose records are lines. A line ends with LF or CRLF, the last one also with the file. A byte order
+// mark at the file's begin is no part of it.
 #pragma once
 
 #include <memory>

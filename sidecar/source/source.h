@@ -52,8 +52,15 @@ struct Format {
   Result<std::unique_ptr<StoredBlock>> (*index)(SourceContext& context, uint32_t file) = nullptr;
   // Each file says first which columns it has.
   bool headers = false;
+  // What spec.features are if they were left out, by a file of `context.files`; null: a record is a string of bytes.
+  Result<std::vector<Feature>> (*features)(SourceContext& context, uint32_t file) = nullptr;
 };
 const Format& FormatOf(FileFormat format);
+
+// Gives a spec that leaves its features to the files those of the first of `files`, which are moved from only in
+// between. Does nothing for any other spec. Errors: InvalidArgument where the pipeline does not go with them; those of
+// the file.
+Status FillFeatures(InputSpec* spec, FileTable* files);
 
 // Which files this worker reads, in order: all of them, or under policy File every num_workers-th.
 DatasetPtr<File> MakeFileList(const Plan& plan, const TransformContext& transform, const SourceContext& context);

@@ -1,5 +1,7 @@
+#include "common/spec/components.h"
 #include "common/spec/padding.h"
 #include "sidecar/source/block_reader.h"
+#include "sidecar/source/columns.h"
 #include "sidecar/source/csv.h"
 #include "sidecar/source/fixed_records.h"
 #include "sidecar/source/lines.h"
@@ -15,9 +17,9 @@ Result<std::unique_ptr<Stream<Record>>> OpenFramed(SourceContext& context, uint3
   return ReadBlocks(context, file, MakeFramer());
 }
 
-template <BlankLines blank>
+template <BlankLines Blank>
 Result<std::unique_ptr<Stream<Record>>> OpenLines(SourceContext& context, uint32_t file) {
-  return ReadBlocks(context, file, MakeLineFramer(blank));
+  return ReadBlocks(context, file, MakeLineFramer(Blank));
 }
 
 }  // namespace
@@ -41,6 +43,9 @@ const Format& FormatOf(FileFormat format) {
                                         }};
   static constexpr Format kFixedLength = {OpenStoredRecords, MakeFixedDecoder, IndexFixedLength};
   static constexpr Format kNumPy = {OpenStoredRecords, MakeFixedDecoder, IndexNumPy};
+  static constexpr Format kColumns = {
+      OpenColumns, [](const InputSpec& spec) { return MakeColumnsDecoder(PaddedFeatures(spec)); }, nullptr, true,
+      FeaturesOfColumns};
   static constexpr Format kWebDataset = {OpenFramed<MakeTarFramer>,
                                          [](const InputSpec& spec) { return MakeSampleDecoder(PaddedFeatures(spec)); }};
   switch (format) {
@@ -50,9 +55,28 @@ const Format& FormatOf(FileFormat format) {
     case FileFormat::kJsonLines: return kJsonLines;
     case FileFormat::kFixedLength: return kFixedLength;
     case FileFormat::kNumPy: return kNumPy;
+    case FileFormat::kParquet:
+    case FileFormat::kArrow: return kColumns;
     case FileFormat::kWebDataset: return kWebDataset;
   }
   return kTFRecord;
+}
+
+Status FillFeatures(InputSpec* spec, FileTable* files) {
+  if (KnowsComponents(*spec) || files->paths.empty()) return {};
+  const auto& source = std::get<FilesSource>(spec->source);
+  SourceContext context;
+  context.spec = spec;
+  context.compression = source.compression;
+  context.files = std::move(*files);
+  auto features = FormatOf(source.format).features(context, 0);
+  *files = std::move(context.files);
+  RETURN_IF_ERROR(features);
+  spec->features = std::move(*features);
+  std::vector<FieldError> errors;
+  CheckComponents(*spec, &errors);
+  if (errors.empty()) return {};
+  return InvalidArgument(errors[0].ToString() + " (the features are the columns of " + files->paths[0] + ")");
 }
 
 }  // namespace headrace::side

@@ -27,10 +27,10 @@ def with_change(spec, path, value):
         (["pipeline", 0, "batch", "size"], 0, "spec.pipeline[0].batch.size"),
         (["distribution", "autoShardPolicy"], "Fil", "spec.distribution.autoShardPolicy"),
         (["source", "range"], {"stop": 5}, "exactly one source"),
-        (["features"], [], "features"),
+        (["pipeline", 0], {"shuffle": {"scope": "Global", "bufferSize": 4}}, "bufferSize"),
         (["distribution", "replicasPerWorker"], 0, "spec.distribution.replicasPerWorker"),
     ],
-    ids=["misspelt", "batch-zero", "unknown-policy", "two-sources", "no-features", "no-replicas"],
+    ids=["misspelt", "batch-zero", "unknown-policy", "two-sources", "global-with-buffer", "no-replicas"],
 )
 def test_the_api_server_refuses(cluster, namespace, path, value, message):
     spec = with_change(workload.files_spec(8, autoShardPolicy="File"), path, value)

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::unique_ptr<uint8_t[]> rows[] = {std::make_unique<uint8_t[]>(8), std::make_unique<uint8_t[]>(2),
                                              std::make_unique<uint8_t[]>(3), std::make_unique<uint8_t[]>(4)};
   uint8_t* const columns[] = {rows[0].get(), rows[1].get(), rows[2].get(), rows[3].get()};
-  BytesBlockPool pool;
+  static BytesBlockPool pool;
   const Record record = RecordOf(&pool, {std::string(reinterpret_cast<const char*>(data), size)});
   const Status status = decoder->Decode({&record, 1}, columns);
   if (!status.ok() && status.message().empty()) std::abort();  // an error that says nothing

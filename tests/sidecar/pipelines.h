@@ -55,7 +55,8 @@ class PipelineRun {
       status_ = parsed.status();
       return;
     }
-    auto created = Pipeline::Create(CompilePlan(std::move(*parsed), "test"), topology, data_dir, "run", "", 1, &signal_);
+    auto created =
+        Pipeline::Create(CompilePlan(std::move(*parsed), "test"), topology, data_dir, "run", "", 1, &signal_);
     status_ = created.status();
     if (created.ok()) pipeline_ = std::move(*created);
   }

@@ -65,6 +65,35 @@ TEST(InputSpec, ReadsBackEveryMap) {
   EXPECT_EQ(ToJson(*parsed)["pipeline"], maps);
 }
 
+TEST(InputSpec, ReadsBackColumns) {
+  json spec = Good();
+  spec["source"]["files"]["format"] = "Parquet";
+  spec["features"][0] = {{"name", "x"}, {"dtype", "int32"}, {"shape", {2, 1}}, {"columns", {"a", "b.c"}}};
+  const auto parsed = ParseInputSpec(spec);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed->features[0].columns, (std::vector<std::string>{"a", "b.c"}));
+  EXPECT_EQ(ToJson(*parsed)["features"][0], spec["features"][0]);
+  EXPECT_EQ(ToJson(*parsed)["source"]["files"]["format"], "Parquet");
+}
+
+// Which components they have is known when they are opened; until then a map of one of them may be right.
+TEST(InputSpec, TakesTablesWithoutFeatures) {
+  json spec = Good();
+  spec["source"]["files"]["format"] = "Arrow";
+  spec.erase("features");
+  spec["pipeline"].push_back({{"map", {{"feature", "price"}, {"cast", "float32"}}}});
+  EXPECT_EQ(ErrorOf(spec), "");
+  spec["distribution"]["strategy"] = "TPU";
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("spec.features: is required with strategy TPU"));
+}
+
+TEST(InputSpec, RefusesWholeParquetFilesThatAreCompressed) {
+  json spec = Good();
+  spec["source"]["files"]["format"] = "Parquet";
+  spec["source"]["files"]["compression"] = "Gzip";
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("spec.source.files.compression: does not go with format Parquet"));
+}
+
 struct BadCase {
   const char* pointer;  // where in Good() the patch goes
   const char* value;
@@ -121,6 +150,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "less than"},
         BadCase{"/features/0/shape", "[0]", "spec.features[0].shape", "from 1"},
         BadCase{"/features/1/name", R"("x")", "spec.features[1].name", "stands twice"},
+        BadCase{"/features/0/columns", R"(["a", 1])", "spec.features[0].columns[1]", "must be the name of a column"},
+        BadCase{"/features/0/columns", R"(["a"])", "spec.features[0].columns", "names 1; the shape takes 8"},
+        BadCase{"/features/1/columns", R"(["a"])", "spec.features[1].columns", "format is TFRecord"},
         BadCase{"/features/0/default", "[1, 2]", "spec.features[0].default", "takes 1 or 8"},
         BadCase{"/distribution", R"({"autoShardPolicy": "Data", "rebatch": "Continuous"})", "spec.distribution.rebatch",
                 "use PerBatch"},

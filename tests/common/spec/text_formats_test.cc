@@ -89,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"Text", R"([{"name": "a", "dtype": "string", "path": "/a"}])", "",
                 "spec.features[0].path: goes with format JSONLines, and spec.source.files.format is Text"},
         BadCase{"JSONLines", R"([{"name": "a", "columns": ["b"]}])", "",
-                "spec.features[0].columns: names 1"},
+                "spec.features[0].columns: goes with formats that have columns"},
+        BadCase{"CSV", R"([{"name": "a", "columns": ["b", "c"]}])", "", "spec.features[0].columns: names 2; the shape"},
         BadCase{"JSONLines", R"([{"name": "a", "shape": [1], "columns": ["b"]}])", "",
                 "spec.features[0].columns: goes with formats that have columns"},
         BadCase{"JSONLines", R"([{"name": "a", "path": "b"}])", "", "spec.features[0].path: \"b\" is no JSON pointer"},
@@ -114,8 +115,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"CSV", R"([{"name": "a"}])", R"({"header": false, "columns": ["a", 1]})",
                 "spec.source.files.csv.columns[1]: must be the name of a column, not 1"},
         BadCase{"CSV", R"([{"name": "a"}])", R"({"delimiter": "."})", "spec.source.files.csv.delimiter: \".\" cannot"},
-        BadCase{"CSV", R"([{"name": "a"}])", R"({"delimiter": "\n"})", "spec.source.files.csv.delimiter: \"\\n\" cannot"},
-        BadCase{"CSV", R"([{"name": "a"}])", R"({"delimiter": ", "})", "spec.source.files.csv.delimiter: \", \" is not"},
+        BadCase{"CSV", R"([{"name": "a"}])", R"({"delimiter": "\n"})",
+                "spec.source.files.csv.delimiter: \"\\n\" cannot"},
+        BadCase{"CSV", R"([{"name": "a"}])", R"({"delimiter": ", "})",
+                "spec.source.files.csv.delimiter: \", \" is not"},
         BadCase{"CSV", R"([{"name": "a"}])", R"({"separator": ";"})", "unknown field"}));
 
 }  // namespace

@@ -181,7 +181,9 @@ TEST_F(AgreementTest, ARestartedCoordinatorLearnsEverythingAgain) {
 // A loader without a mind of its own.
 class RawPeer {
  public:
-  RawPeer(const std::string& path, int64_t worker, int64_t workers) : socket_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+  // Greets, and says `more` in the same breath: one who is refused cannot say it later.
+  RawPeer(const std::string& path, int64_t worker, int64_t workers, const std::string& more = "")
+      : socket_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof address.sun_path - 1);
@@ -192,7 +194,7 @@ class RawPeer {
     hello.run_id = "run";
     hello.plan_hash = "0123456789abcdef";
     hello.host = "raw";
-    Send(wire::Encode(hello));
+    Send(wire::Encode(hello) + more);
   }
   ~RawPeer() { ::close(socket_); }
   RawPeer(const RawPeer&) = delete;
@@ -261,9 +263,8 @@ TEST_F(AgreementTest, AFreshConnectionReplacesAHalfOpenOne) {
 TEST_F(AgreementTest, NoiseCostsItsOwnConnectionOnly) {
   const auto zero = Start(Options(0, 2));
   const auto one = Start(Options(1, 2));
-  RawPeer(SocketPath(), 1, 9).Send("?");
-  RawPeer noise(SocketPath(), 7, 2);
-  noise.Send("GET / HTTP/1.1\r\n\r\n");
+  RawPeer(SocketPath(), 1, 9, "?");
+  const RawPeer noise(SocketPath(), 7, 2, "GET / HTTP/1.1\r\n\r\n");
   ExpectSameEnds({zero.get(), one.get()}, 20, 4);
 }
 

@@ -85,10 +85,10 @@ TEST(Csv, PutsEachColumnIntoItsPlace) {
 
 TEST(Csv, ReadsNumbersAsPandasDoes) {
   CsvLines csv({FeatureOf("x", DType::kFloat64)}, {0});
-  ASSERT_TRUE(csv.Decode({"+1.5", " 2 ", "-3e2", "4E-1", ".5", "6.", "inf", "-Infinity", "1e999", "-1e-999", "\"7\"", "-0"})
-                  .ok());
-  EXPECT_THAT(csv.Values<double>(),
-              ElementsAre(1.5, 2, -300, 0.4, 0.5, 6, INFINITY, -INFINITY, INFINITY, 0, 7, 0));
+  ASSERT_TRUE(
+      csv.Decode({"+1.5", " 2 ", "-3e2", "4E-1", ".5", "6.", "inf", "-Infinity", "1e999", "-1e-999", "\"7\"", "-0"})
+          .ok());
+  EXPECT_THAT(csv.Values<double>(), ElementsAre(1.5, 2, -300, 0.4, 0.5, 6, INFINITY, -INFINITY, INFINITY, 0, 7, 0));
   EXPECT_TRUE(std::signbit(csv.Values<double>()[9]));
   EXPECT_TRUE(std::signbit(csv.Values<double>()[11]));
   ASSERT_TRUE(csv.Decode({"nan"}).ok());
@@ -97,8 +97,8 @@ TEST(Csv, ReadsNumbersAsPandasDoes) {
 
 TEST(Csv, RefusesWhatIsNoNumber) {
   CsvLines csv({FeatureOf("x", DType::kFloat32)}, {0});
-  for (const char* text : {"a", "1a", "1 2", "--1", "+-1", "1..2", "1.2.3", "-", "+", ".", "-.", "e5", "1e", "0x10", "1,0",
-                           "1_000", " ", "12345678901234567.8.9", "1234567890123456a"}) {
+  for (const char* text : {"a", "1a", "1 2", "--1", "+-1", "1..2", "1.2.3", "-", "+", ".", "-.", "e5", "1e", "0x10",
+                           "1,0", "1_000", " ", "12345678901234567.8.9", "1234567890123456a"}) {
     EXPECT_FALSE(csv.Decode({text}).ok()) << text;
   }
 }
@@ -158,7 +158,8 @@ TEST(Csv, ErrorsSayWhereWhatAndTheRemedy) {
             "a.tfrecord: line 7: 2 fields, and the file has 3 columns; correct the line, or "
             "spec.source.files.csv.delimiter, which is \",\"");
   EXPECT_THAT(csv.ErrorOf("1,2,3,4"), HasSubstr("4 fields, and the file has 3 columns"));
-  EXPECT_THAT(csv.ErrorOf("1,\"2\"x,3"), HasSubstr("line 7: field 2 has text after its closing quote; quote as RFC 4180"));
+  EXPECT_THAT(csv.ErrorOf("1,\"2\"x,3"),
+              HasSubstr("line 7: field 2 has text after its closing quote; quote as RFC 4180"));
 }
 
 // A number as some writer may have written it; some close to the middle of two floats, where rounding is hard.
@@ -176,7 +177,9 @@ std::string RandomNumber(std::mt19937_64& random) {
       std::snprintf(text, sizeof text, "%.*f", 8 + digits, middle);
       break;
     }
-    case 3: std::snprintf(text, sizeof text, "%.*e", digits, std::ldexp(value, static_cast<int>(random() % 2200) - 1100)); break;
+    case 3:
+      std::snprintf(text, sizeof text, "%.*e", digits, std::ldexp(value, static_cast<int>(random() % 2200) - 1100));
+      break;
     case 4: std::snprintf(text, sizeof text, "%lu", random() >> (random() % 64)); break;
     default: {
       std::string plain;

@@ -43,7 +43,11 @@ class Decoded {
 };
 
 Feature Of(const std::string& name, DType dtype, std::vector<int64_t> shape = {}) {
-  return {name, dtype, std::move(shape), {}, false};
+  Feature feature;
+  feature.name = name;
+  feature.dtype = dtype;
+  feature.shape = std::move(shape);
+  return feature;
 }
 
 TEST(Example, ReadsEachKindOfListInAnyOrder) {

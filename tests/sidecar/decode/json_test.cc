@@ -76,7 +76,8 @@ class JsonTexts {
 
 TEST(Json, FindsFeaturesInWhateverOrderFieldsStand) {
   JsonTexts json({FeatureOf("text", DType::kString), FeatureOf("label", DType::kInt64)});
-  ASSERT_TRUE(json.Decode({R"({"text": "a b", "label": 7})", R"( {"label":-8,"more":{"label":[1,{}]},"text":""} )"}).ok());
+  ASSERT_TRUE(
+      json.Decode({R"({"text": "a b", "label": 7})", R"( {"label":-8,"more":{"label":[1,{}]},"text":""} )"}).ok());
   EXPECT_EQ(json.Text(0, 0), "a b");
   EXPECT_EQ(json.Text(0, 1), "");
   EXPECT_THAT(json.Values<int64_t>(1), ElementsAre(7, -8));
@@ -85,13 +86,26 @@ TEST(Json, FindsFeaturesInWhateverOrderFieldsStand) {
 TEST(Json, FollowsPaths) {
   JsonTexts json({FeatureOf("x", DType::kFloat32, {}, "/meta/size/1"), FeatureOf("y", DType::kInt32, {}, "/meta/id"),
                   FeatureOf("z", DType::kInt32, {}, "/a~1b/m~0n"), FeatureOf("s", DType::kString, {}, "/rows/0/name")});
-  ASSERT_TRUE(json.Decode({R"({"meta": {"size": [10, 2.5, 30], "id": 4}, "a/b": {"m~n": 5}, "rows": [{"name": "r"}, {}]})",
-                           R"({"rows": [{"other": 1, "name": "q"}], "a/b": {"m~n": 6}, "meta": {"id": 7, "size": [0, 1]}})"})
-                  .ok());
+  ASSERT_TRUE(
+      json.Decode({R"({"meta": {"size": [10, 2.5, 30], "id": 4}, "a/b": {"m~n": 5}, "rows": [{"name": "r"}, {}]})",
+                   R"({"rows": [{"other": 1, "name": "q"}], "a/b": {"m~n": 6}, "meta": {"id": 7, "size": [0, 1]}})"})
+          .ok());
   EXPECT_THAT(json.Values<float>(0), ElementsAre(2.5, 1));
   EXPECT_THAT(json.Values<int32_t>(1), ElementsAre(4, 7));
   EXPECT_THAT(json.Values<int32_t>(2), ElementsAre(5, 6));
   EXPECT_EQ(json.Text(3, 0) + json.Text(3, 1), "rq");
+}
+
+TEST(Json, TakesTheFloatsThatPythonWrites) {
+  JsonTexts json({FeatureOf("x", DType::kFloat32), FeatureOf("y", DType::kFloat64, {2})});
+  ASSERT_TRUE(json.Decode({R"({"x": NaN, "z": NaN, "y": [-Infinity, 1]})", R"({"y": [2,Infinity ], "x": 3})"}).ok());
+  EXPECT_TRUE(std::isnan(json.Values<float>(0)[0]));
+  EXPECT_EQ(json.Values<float>(0)[1], 3);
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(json.Values<double>(1), ElementsAre(-infinity, 1, 2, infinity));
+  EXPECT_FALSE(json.Decode({R"({"x": nan, "y": [0, 0]})"}).ok());
+  JsonTexts integers({FeatureOf("x", DType::kInt32)});
+  EXPECT_THAT(integers.Decode({R"({"x": NaN})"}).message(), testing::HasSubstr("NaN"));
 }
 
 TEST(Json, ALineMayBeAnArray) {
@@ -114,7 +128,8 @@ TEST(Json, UnescapesStringsAndNames) {
 TEST(Json, KeepsManyUnescapedStringsUntilTheNextDecode) {
   JsonTexts json({FeatureOf("s", DType::kString)});
   std::vector<std::string> texts;
-  for (int i = 0; i < 3000; ++i) texts.push_back(R"({"s": "\\)" + std::string(static_cast<size_t>(i % 100), 'x') + "\"}");
+  for (int i = 0; i < 3000; ++i)
+    texts.push_back(R"({"s": "\\)" + std::string(static_cast<size_t>(i % 100), 'x') + "\"}");
   ASSERT_TRUE(json.Decode(texts).ok());
   for (size_t i = 0; i < texts.size(); ++i) ASSERT_EQ(json.Text(0, i), "\\" + std::string(i % 100, 'x'));
 }
@@ -133,24 +148,19 @@ TEST(Json, ReadsNumbersOfEveryType) {
   EXPECT_THAT(json.Values<int8_t>(4), ElementsAre(-128, 127, 0));
 }
 
-TEST(Json, ReadsWhatPythonWritesForFloatsThatAreNotFinite) {
-  JsonTexts json({FeatureOf("x", DType::kFloat32, {3})});
-  ASSERT_TRUE(json.Decode({R"({"x": [NaN, Infinity, -Infinity]})"}).ok());
-  EXPECT_TRUE(std::isnan(json.Values<float>()[0]));
-  EXPECT_EQ(json.Values<float>()[1], INFINITY);
-  EXPECT_EQ(json.Values<float>()[2], -INFINITY);
-}
-
 TEST(Json, ReadsArraysOfAnyShape) {
   JsonTexts json({FeatureOf("x", DType::kInt16, {2, 3}), FeatureOf("y", DType::kFloat32, {2})});
-  ASSERT_TRUE(json.Decode({R"({"x": [[1, 2, 3], [4, 5, 6]], "y": [1.5, 2]})", R"({"y":[0,1],"x":[[6,5,4],[3,2,1]]})"}).ok());
+  ASSERT_TRUE(
+      json.Decode({R"({"x": [[1, 2, 3], [4, 5, 6]], "y": [1.5, 2]})", R"({"y":[0,1],"x":[[6,5,4],[3,2,1]]})"}).ok());
   EXPECT_THAT(json.Values<int16_t>(0), ElementsAre(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 1));
   EXPECT_THAT(json.Values<float>(1), ElementsAre(1.5, 2, 0, 1));
 }
 
 TEST(Json, ReadsRaggedArrays) {
   JsonTexts json({FeatureOf("t", DType::kInt32, {-1}), FeatureOf("b", DType::kFloat32, {-1, 2})});
-  ASSERT_TRUE(json.Decode({R"({"t": [1, 2, 3], "b": [[1, 2]]})", R"({"t": []})", R"({"t": null, "b": [[3, 4], [5, 6]]})"}).ok());
+  ASSERT_TRUE(
+      json.Decode({R"({"t": [1, 2, 3], "b": [[1, 2]]})", R"({"t": []})", R"({"t": null, "b": [[3, 4], [5, 6]]})"})
+          .ok());
   EXPECT_THAT(json.Row<int32_t>(0, 0), ElementsAre(1, 2, 3));
   EXPECT_THAT(json.Row<int32_t>(0, 1), IsEmpty());
   EXPECT_THAT(json.Row<int32_t>(0, 2), IsEmpty());
@@ -165,14 +175,16 @@ TEST(Json, PadsArraysThatMayBeShorter) {
   JsonTexts json({tokens});
   ASSERT_TRUE(json.Decode({R"({"t": [1, 2]})", R"({"t": [1, 2, 3, 4]})", R"({})"}).ok());
   EXPECT_THAT(json.Values<int32_t>(), ElementsAre(1, 2, -1, -1, 1, 2, 3, 4, -1, -1, -1, -1));
-  EXPECT_THAT(json.ErrorOf(R"({"t": [1, 2, 3, 4, 5]})"),
-              HasSubstr("feature \"t\" at /t holds more entries in dimension 0, and its shape takes 4; correct the data, "
-                        "or its shape in paddedShapes"));
+  EXPECT_THAT(
+      json.ErrorOf(R"({"t": [1, 2, 3, 4, 5]})"),
+      HasSubstr("feature \"t\" at /t holds more entries in dimension 0, and its shape takes 4; correct the data, "
+                "or its shape in paddedShapes"));
 }
 
 TEST(Json, MissingAndNullAreTheDefault) {
   JsonTexts json({FeatureOf("x", DType::kFloat32, {2}, "", {1, 2}), FeatureOf("y", DType::kInt64, {}, "/a/b", {9})});
-  ASSERT_TRUE(json.Decode({"{}", R"({"x": null, "a": {"b": null}})", R"({"x": [3, 4], "a": 5})", R"({"a": {"b": 6}})"}).ok());
+  ASSERT_TRUE(
+      json.Decode({"{}", R"({"x": null, "a": {"b": null}})", R"({"x": [3, 4], "a": 5})", R"({"a": {"b": 6}})"}).ok());
   EXPECT_THAT(json.Values<float>(0), ElementsAre(1, 2, 1, 2, 3, 4, 1, 2));
   EXPECT_THAT(json.Values<int64_t>(1), ElementsAre(9, 9, 9, 6));
 }
@@ -194,11 +206,13 @@ TEST(Json, LongTextsFollowShortOnes) {
 
 TEST(Json, ErrorsSayWhereWhatAndTheRemedy) {
   JsonTexts json({FeatureOf("label", DType::kUint8, {}, "/a/label")});
-  EXPECT_EQ(json.ErrorOf(R"({"a": {"label": 256}})"),
-            "a.tfrecord: record at byte 48: feature \"label\" at /a/label holds \"256\", which is no uint8; correct the "
-            "data, or its dtype and shape in spec.features");
+  EXPECT_EQ(
+      json.ErrorOf(R"({"a": {"label": 256}})"),
+      "a.tfrecord: record at byte 48: feature \"label\" at /a/label holds \"256\", which is no uint8; correct the "
+      "data, or its dtype and shape in spec.features");
   for (const char* value : {"-1", "1.5", "\"7\"", "true", "1e2", "99999999999999999999"}) {
-    EXPECT_THAT(json.ErrorOf(std::string(R"({"a": {"label": )") + value + "}}"), HasSubstr("which is no uint8")) << value;
+    EXPECT_THAT(json.ErrorOf(std::string(R"({"a": {"label": )") + value + "}}"), HasSubstr("which is no uint8"))
+        << value;
   }
   EXPECT_THAT(json.ErrorOf(R"({"a": {"label": [1]}})"), HasSubstr("holds an array, which is no uint8"));
   EXPECT_THAT(json.ErrorOf(R"({"a": {}})"), HasSubstr("is missing; correct its path, or give it a default"));
@@ -207,10 +221,12 @@ TEST(Json, ErrorsSayWhereWhatAndTheRemedy) {
 
 TEST(Json, ArraysOfAnotherShapeAreRefused) {
   JsonTexts json({FeatureOf("x", DType::kFloat32, {2, 2})});
-  EXPECT_THAT(json.ErrorOf(R"({"x": [[1, 2], [3]]})"), HasSubstr("holds 1 entries in dimension 1, and its shape takes 2"));
+  EXPECT_THAT(json.ErrorOf(R"({"x": [[1, 2], [3]]})"),
+              HasSubstr("holds 1 entries in dimension 1, and its shape takes 2"));
   EXPECT_THAT(json.ErrorOf(R"({"x": [[1, 2]]})"), HasSubstr("holds 1 entries in dimension 0, and its shape takes 2"));
   EXPECT_THAT(json.ErrorOf(R"({"x": [[1, 2], [3, 4], [5, 6]]})"), HasSubstr("holds more entries in dimension 0"));
-  EXPECT_THAT(json.ErrorOf(R"({"x": [1, 2]})"), HasSubstr("holds \"1\", which is no float32 in 2 dimensions of arrays"));
+  EXPECT_THAT(json.ErrorOf(R"({"x": [1, 2]})"),
+              HasSubstr("holds \"1\", which is no float32 in 2 dimensions of arrays"));
   EXPECT_THAT(json.ErrorOf(R"({"x": 1})"), HasSubstr("which is no float32 in 2 dimensions of arrays"));
   EXPECT_THAT(json.ErrorOf(R"({"x": [[1, 2], [3, {}]]})"), HasSubstr("holds an object"));
 }
@@ -218,8 +234,8 @@ TEST(Json, ArraysOfAnotherShapeAreRefused) {
 TEST(Json, WhatIsNoJsonIsRefused) {
   JsonTexts json({FeatureOf("s", DType::kString, {}, "", {})});
   for (const char* text :
-       {R"({"s": "a")", R"({"s": "a)", R"({"s": "a"]", R"({"s" "a"})", R"({"s": "a",})", R"({"s": "a" 1})", R"({"s": "\x"})",
-        "{\"s\": \"\xff\"}", "{\"s\": \"a\nb\"}", R"({s: "a"})", "{", "}"}) {
+       {R"({"s": "a")", R"({"s": "a)", R"({"s": "a"]", R"({"s" "a"})", R"({"s": "a",})", R"({"s": "a" 1})",
+        R"({"s": "\x"})", "{\"s\": \"\xff\"}", "{\"s\": \"a\nb\"}", R"({s: "a"})", "{", "}"}) {
     EXPECT_THAT(json.ErrorOf(text), HasSubstr("a.tfrecord: record at byte 48: is not JSON (")) << text;
   }
   EXPECT_THAT(json.ErrorOf(R"({"s": "a"} {"s": "b"})"), HasSubstr("holds more than one JSON text"));

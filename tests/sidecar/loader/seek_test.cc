@@ -53,8 +53,8 @@ class Seek : public testing::Test {
     const auto parsed = ParseInputSpec(json::parse(spec));
     ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
     for (int worker = 0; worker < workers; ++worker) {
-      auto pipeline =
-          Pipeline::Create(CompilePlan(*parsed, "t"), {workers, worker, replicas}, folder_.path(), "run", "", 1, &signal_);
+      auto pipeline = Pipeline::Create(CompilePlan(*parsed, "t"), {workers, worker, replicas}, folder_.path(), "run",
+                                       "", 1, &signal_);
       ASSERT_TRUE(pipeline.ok()) << pipeline.status().ToString();
       const std::vector<std::string> all = ReadFrom(**pipeline, signal_, 0, kMost);
       const size_t steps = all.size() / static_cast<size_t>(replicas);

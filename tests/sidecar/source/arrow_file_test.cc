@@ -29,9 +29,9 @@ std::string ParquetOf(const std::vector<int64_t>& values) {
 // Column x of a Parquet file; the reader's error with what FromArrow makes of it.
 Result<std::vector<int64_t>> ReadX(std::unique_ptr<StoredFile> file) {
   auto reader = parquet::arrow::OpenFile(MakeArrowFile(std::move(file)), arrow::default_memory_pool());
-  if (!reader.ok()) return FromArrow(reader.status());
+  if (!reader.ok()) return FromArrow(reader.status(), "a: ");
   const auto table = (*reader)->ReadTable();
-  if (!table.ok()) return FromArrow(table.status());
+  if (!table.ok()) return FromArrow(table.status(), "a: ");
   std::vector<int64_t> values;
   for (const auto& chunk : (*table)->GetColumnByName("x")->chunks()) {
     const auto& column = static_cast<const arrow::Int64Array&>(*chunk);

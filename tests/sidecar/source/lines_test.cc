@@ -21,14 +21,16 @@ class Lines : public testing::Test {
     EXPECT_TRUE(all.status.ok()) << all.status.message();
     return all.records;
   }
-  // What messages call each record.
-  std::vector<std::string> Places(const std::string& bytes, FileFormat format) {
+  // What messages call every `step`th record, from the first.
+  std::vector<std::string> Places(const std::string& bytes, FileFormat format, size_t step = 1) {
     SourceContext context;
     context.files.paths = {folder_.Write("a.txt", bytes)};
     const auto stream = FormatOf(format).open(context, 0);
     std::vector<std::string> places;
     Record record;
-    while (*ReadOne(**stream, record)) places.push_back(record.Place().substr(folder_.path().size() + 1));
+    for (size_t i = 0; *ReadOne(**stream, record); ++i) {
+      if (i % step == 0) places.push_back(record.Place().substr(folder_.path().size() + 1));
+    }
     return places;
   }
 
@@ -91,10 +93,8 @@ TEST_F(Lines, AreNumberedFromOne) {
 TEST_F(Lines, AreNumberedOnInLaterBlocks) {
   std::string bytes;
   for (int i = 0; i < 60000; ++i) bytes += "\n[12345678]\n";  // 720,000 bytes: three blocks
-  const auto places = Places(bytes, FileFormat::kJsonLines);
-  ASSERT_EQ(places.size(), 60000u);
-  EXPECT_EQ(places[29999], "a.txt: line 60000");
-  EXPECT_EQ(places[59999], "a.txt: line 120000");
+  EXPECT_THAT(Places(bytes, FileFormat::kJsonLines, 25000),
+              ElementsAre("a.txt: line 2", "a.txt: line 50002", "a.txt: line 100002"));
 }
 
 TEST_F(Lines, ArePassedOverByNumber) {
