@@ -97,8 +97,8 @@ void CheckFormat(const InputSpec& spec, std::vector<FieldError>* errors) {
                                   "out")});
   }
   if (spec.features.empty() && !RecordsAreBytes(files.format) && !FilesNameColumns(files.format)) {
-    errors->push_back({"spec.features", "is required with format " + std::string(entry.name) +
-                                            ": name the features of a record"});
+    errors->push_back(
+        {"spec.features", "is required with format " + std::string(entry.name) + ": name the features of a record"});
   }
   if (spec.features.empty() && FilesNameColumns(files.format) && spec.distribution.strategy == Strategy::kTpu) {
     errors->push_back({"spec.features",

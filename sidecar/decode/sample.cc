@@ -106,9 +106,15 @@ class SampleDecoder : public Decoder {
   }
 
   Status Write(const Record& record, const Target& target, uint8_t* out) {
-    if (target.fields.empty()) return WriteKey(out);
+    if (target.fields.empty()) {
+      WriteKey(out);
+      return {};
+    }
     if (target.found == target.fields.size()) return WriteDefault(record, target, out);
-    if (target.feature.dtype == DType::kString) return WriteReference(target.content, out);
+    if (target.feature.dtype == DType::kString) {
+      WriteReference(target.content, out);
+      return {};
+    }
     Complaint complaint;
     switch (SampleKindOf(target.fields[target.found])) {
       case SampleKind::kText: complaint = WriteText(target, out); break;
@@ -120,16 +126,15 @@ class SampleDecoder : public Decoder {
                    "; correct the data, or the feature in spec.features");
   }
 
-  Status WriteKey(uint8_t* out) {
+  void WriteKey(uint8_t* out) {
     uint8_t* const key = made_.Take(key_.size());
     std::memcpy(key, key_.data(), key_.size());
-    return WriteReference({key, key_.size()}, out);
+    WriteReference({key, key_.size()}, out);
   }
 
-  static Status WriteReference(Bytes bytes, uint8_t* out) {
+  static void WriteReference(Bytes bytes, uint8_t* out) {
     const BytesRef reference{bytes.data(), bytes.size()};
     std::memcpy(out, &reference, sizeof reference);
-    return {};
   }
 
   Status WriteDefault(const Record& record, const Target& target, uint8_t* out) const {

@@ -11,6 +11,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "sidecar/decode/number_text.h"
+
 namespace headrace::side {
 namespace {
 
@@ -59,6 +61,12 @@ bool IsZero(const uint8_t* header) {
   return std::all_of(header, header + kTarBlockBytes, [](uint8_t byte) { return byte == 0; });
 }
 
+Status Damaged(const std::string& what) {
+  return Corrupt(what +
+                 ": the archive is damaged, or not a tar file; write it again or take it out of "
+                 "spec.source.files.paths");
+}
+
 uint64_t WholeBlocks(uint64_t bytes) { return (bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes; }
 
 }  // namespace
@@ -95,17 +103,17 @@ Result<TarMember::Found> TarMember::Read(std::span<const uint8_t> bytes, size_t 
     }
     const uint8_t* const header = bytes.data() + position;
     if (header[0] == 0 && IsZero(header)) {
-      if (position > at) return Corrupt("a tar header that tells of the next member is the archive's last");
+      if (position > at) return Damaged("a tar header that tells of the next member is the archive's last");
       return Found::kZeros;
     }
-    if (!IsTarHeader(header)) return Corrupt("the checksum of a tar header does not match");
+    if (!IsTarHeader(header)) return Damaged("the checksum of a tar header does not match");
     const int64_t size = Number(header, kSize);
     const auto type = static_cast<char>(header[kType]);
     const bool tells_of_next = type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K';
     const uint64_t bytes_of_file =
         tells_of_next || pax_size_ < 0 ? static_cast<uint64_t>(size) : static_cast<uint64_t>(pax_size_);
     if (size < 0 || bytes_of_file > (tells_of_next ? kMaxHeaderBytes : kMaxBytes)) {
-      return Corrupt("a tar header says that its member holds " +
+      return Damaged("a tar header says that its member holds " +
                      (size < 0 ? "no number of bytes"
                                : std::to_string(bytes_of_file) +
                                      " bytes, more than is read: " + (tells_of_next ? "1 MiB" : "1 GiB")));
@@ -118,8 +126,8 @@ Result<TarMember::Found> TarMember::Read(std::span<const uint8_t> bytes, size_t 
       if (type == 'L') {
         path_ = content.substr(0, content.find('\0'));
         has_path_ = true;
-      } else if (type == 'x' || type == 'X') {
-        RETURN_IF_ERROR(ReadPax(content));
+      } else if (type != 'K') {
+        RETURN_IF_ERROR(ReadPax(content, type == 'g'));
       }
       position = end_;
       continue;
@@ -144,29 +152,34 @@ Result<TarMember::Found> TarMember::Read(std::span<const uint8_t> bytes, size_t 
   }
 }
 
-// "LENGTH KEY=VALUE\n" each, where the length is that of the whole record.
-Status TarMember::ReadPax(std::string_view records) {
+// "LENGTH KEY=VALUE\n" each, where the length is that of the whole record. `of_all`: about all members that follow,
+// which may be in other blocks of bytes. Who made them, and when, is passed over.
+Status TarMember::ReadPax(std::string_view records, bool of_all) {
   while (!records.empty()) {
     size_t length = 0;
     const auto [end, error] = std::from_chars(records.data(), records.data() + records.size(), length);
     const auto digits = static_cast<size_t>(end - records.data());
     if (error != std::errc() || length > records.size() || length < digits + 2 || *end != ' ' ||
         records[length - 1] != '\n') {
-      return Corrupt("a pax header that cannot be read");
+      return Damaged("a pax header that cannot be read");
     }
     const std::string_view record = records.substr(digits + 1, length - digits - 2);
     records.remove_prefix(length);
     const size_t equals = record.find('=');
-    if (equals == std::string_view::npos) return Corrupt("a pax header that cannot be read");
+    if (equals == std::string_view::npos) return Damaged("a pax header that cannot be read");
     const std::string_view key = record.substr(0, equals);
     const std::string_view value = record.substr(equals + 1);
+    if (of_all && (key == "path" || key == "size")) {
+      return Corrupt("a pax header that gives all members the " + std::string(key) + " " + ShownText(value) +
+                     ", which is not read; write the archive without it");
+    }
     if (key == "path") {
       path_ = value;
-      has_path_ = true;
+      has_path_ = !value.empty();
     } else if (key == "size") {
       const auto [size_end, size_error] = std::from_chars(value.data(), value.data() + value.size(), pax_size_);
       if (size_error != std::errc() || size_end != value.data() + value.size() || pax_size_ < 0) {
-        return Corrupt("a pax header whose size is no number");
+        return Damaged("a pax header whose size is no number");
       }
     } else if (key.starts_with("GNU.sparse.")) {
       return Corrupt("a sparse file, which is not read; write the archive without --sparse");

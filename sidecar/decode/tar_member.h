@@ -31,7 +31,7 @@ class TarMember {
   size_t end() const { return end_; }        // after it, where the next begins
 
  private:
-  Status ReadPax(std::string_view records);
+  Status ReadPax(std::string_view records, bool of_all);
 
   std::string path_;
   bool is_file_ = false;

@@ -7,8 +7,6 @@
 #include <mutex>
 #include <thread>
 
-#include "sidecar/source/storage_wait.h"
-
 namespace headrace::side {
 namespace {
 
@@ -55,7 +53,6 @@ class BackgroundStream : public ByteStream {
   template <typename Use>
   Result<size_t> Take(uint64_t n, Use use) {
     if (!has_buffer_) {
-      const StorageWait waits;
       std::unique_lock lock(mutex_);
       filled_signal_.wait(lock, [&] { return filled_ > taken_ || ended_; });
       if (filled_ == taken_) {

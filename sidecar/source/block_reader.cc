@@ -108,14 +108,14 @@ class BlockReader : public Stream<Record> {
   const std::unique_ptr<ByteStream> bytes_;
   const std::unique_ptr<Framer> framer_;
   BlockRef block_;
-  int64_t rows_ = 0;           // of block_
-  int64_t next_ = 0;           // row of block_ to be read
-  BlockRef last_;                   // that was read
-  std::span<const uint8_t> rest_;   // of last_: what is no whole record
-  uint64_t offset_ = 0;             // in the file, of rest_
+  int64_t rows_ = 0;                                  // of block_
+  int64_t next_ = 0;                                  // row of block_ to be read
+  BlockRef last_;                                     // that was read
+  std::span<const uint8_t> rest_;                     // of last_: what is no whole record
+  uint64_t offset_ = 0;                               // in the file, of rest_
   size_t usual_bytes_ = BytesBlockPool::kUsualBytes;  // of the next block
-  bool ended_ = false;              // the file has no bytes after rest_
-  Status error_;                    // after the records of block_
+  bool ended_ = false;                                // the file has no bytes after rest_
+  Status error_;                                      // after the records of block_
 };
 
 }  // namespace

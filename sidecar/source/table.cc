@@ -43,9 +43,9 @@ const Format& FormatOf(FileFormat format) {
                                         }};
   static constexpr Format kFixedLength = {OpenStoredRecords, MakeFixedDecoder, IndexFixedLength};
   static constexpr Format kNumPy = {OpenStoredRecords, MakeFixedDecoder, IndexNumPy};
-  static constexpr Format kColumns = {
-      OpenColumns, [](const InputSpec& spec) { return MakeColumnsDecoder(PaddedFeatures(spec)); }, nullptr, true,
-      FeaturesOfColumns};
+  static constexpr Format kColumns = {OpenColumns,
+                                      [](const InputSpec& spec) { return MakeColumnsDecoder(PaddedFeatures(spec)); },
+                                      nullptr, true, FeaturesOfColumns};
   static constexpr Format kWebDataset = {OpenFramed<MakeTarFramer>,
                                          [](const InputSpec& spec) { return MakeSampleDecoder(PaddedFeatures(spec)); }};
   switch (format) {

@@ -23,7 +23,7 @@ class TarFramer : public Framer {
       if (state_ == State::kAfterEnd && !PassPadding(bytes, last, &at)) return {at, {}, 0};
       if (state_ == State::kAfterEnd) begin = at;
       const auto found = member_.Read(bytes, at);
-      if (!found.ok()) return {begin, Damaged(*block, begin, at, found.status().message()), 0};
+      if (!found.ok()) return {begin, Corrupt(Member(*block, begin, at) + found.status().message()), 0};
       switch (*found) {
         case TarMember::Found::kIncomplete:
           if (last) return {begin, Truncated(*block, begin, at, member_.end() - size), 0};
@@ -43,11 +43,13 @@ class TarFramer : public Framer {
       if (member_.is_file()) {
         const std::string_view key = SampleNameOf(member_.path()).key;
         if (!key.empty() && key != key_) {
-          if (AddSample(block, begin, at)) begin = at;
+          AddSample(block, begin, at);
+          begin = at;
           key_ = key;
         }
       }
       at = member_.end();
+      if (key_.empty()) begin = at;
     }
     if (!last) return {begin, {}, size - begin + kTarBlockBytes};
     AddSample(block, begin, at);
@@ -61,11 +63,9 @@ class TarFramer : public Framer {
     kIgnoring,  // padding that is not of zeros
   };
 
-  bool AddSample(BytesBlock* block, size_t begin, size_t end) {
-    if (key_.empty()) return false;
-    block->Add(begin, end - begin);
+  void AddSample(BytesBlock* block, size_t begin, size_t end) {
+    if (!key_.empty()) block->Add(begin, end - begin);
     key_.clear();
-    return true;
   }
 
   // Writers fill archives up to their own size of block, mostly with zeros. Moves *at to another archive's first
@@ -86,11 +86,6 @@ class TarFramer : public Framer {
   static std::string Member(const BytesBlock& block, size_t begin, size_t at) {
     return at == begin ? ""
                        : "in the sample that begins here, at byte " + std::to_string(block.origin.offset + at) + ": ";
-  }
-  static Status Damaged(const BytesBlock& block, size_t begin, size_t at, const std::string& what) {
-    return Corrupt(Member(block, begin, at) + what +
-                   ": the archive is damaged, or not a tar file; write it again or take it out of "
-                   "spec.source.files.paths");
   }
   static Status Truncated(const BytesBlock& block, size_t begin, size_t at, size_t missing) {
     return Corrupt(Member(block, begin, at) + "the file ends at least " + std::to_string(missing) +

@@ -8,7 +8,7 @@
 namespace headrace::side {
 
 // A record is a sample: the members one after another that SampleNameOf (tar_member.h) gives one key, as they lie in
-// the archive, with those among them that belong to none.
+// the archive, with those between and after them that belong to none.
 std::unique_ptr<Framer> MakeTarFramer();
 
 }  // namespace headrace::side

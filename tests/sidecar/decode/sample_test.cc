@@ -31,8 +31,8 @@ class Samples : public testing::Test {
   // Batches of all samples of an archive.
   PipelineRun Run(const std::string& archive, const std::string& features, const std::string& maps = "") {
     folder_.Write("a.tar", archive + TarEnd());
-    return PipelineRun(R"({"source": {"files": {"format": "WebDataset", "paths": ["a.tar"]}}, "features": [)" + features +
-                           R"(], "pipeline": [)" + maps + R"({"batch": {"size": 100}}]})",
+    return PipelineRun(R"({"source": {"files": {"format": "WebDataset", "paths": ["a.tar"]}}, "features": [)" +
+                           features + R"(], "pipeline": [)" + maps + R"({"batch": {"size": 100}}]})",
                        {}, folder_.path());
   }
   // Why the one sample cannot be delivered.
@@ -44,7 +44,6 @@ class Samples : public testing::Test {
     EXPECT_THAT(run.status().message(), HasSubstr(folder_.path() + "/a.tar: record at byte 0: sample \"a\" "));
     return run.status().message();
   }
-  std::string SpecRefusal(const std::string& feature) { return Run("", feature).status().message(); }
 
   Folder folder_;
 };
@@ -68,8 +67,9 @@ TEST_F(Samples, AreStringsByTheirFilesNames) {
 }
 
 TEST_F(Samples, AreNumbersInText) {
-  const std::string archive = TarFile("a.cls", "7") + TarFile("a.box", "0.5 -1e3\t2\r\n4\n") + TarFile("a.ok", "true\n") +
-                              TarFile("b.cls", " -12\n") + TarFile("b.box", "1 2 3 4") + TarFile("b.ok", "0");
+  const std::string archive = TarFile("a.cls", "7") + TarFile("a.box", "0.5 -1e3\t2\r\n4\n") +
+                              TarFile("a.ok", "true\n") + TarFile("b.cls", " -12\n") + TarFile("b.box", "1 2 3 4") +
+                              TarFile("b.ok", "0");
   PipelineRun run = Run(archive, R"({"name": "cls", "dtype": "int64"}, {"name": "box", "shape": [2, 2]},
                                     {"name": "ok", "dtype": "bool"})");
   const auto batches = run.Epoch();
@@ -78,8 +78,9 @@ TEST_F(Samples, AreNumbersInText) {
   EXPECT_THAT(batches[0].Values<float>(1), ElementsAre(0.5f, -1000, 2, 4, 1, 2, 3, 4));
   EXPECT_THAT(batches[0].Values<uint8_t>(2), ElementsAre(1, 0));
 
-  EXPECT_THAT(Refusal("a.cls", "seven", R"({"name": "cls", "dtype": "int64"})"),
-              EndsWith("\"cls\" holds \"seven\", which is no int64; correct the data, or the feature in spec.features"));
+  EXPECT_THAT(
+      Refusal("a.cls", "seven", R"({"name": "cls", "dtype": "int64"})"),
+      EndsWith("\"cls\" holds \"seven\", which is no int64; correct the data, or the feature in spec.features"));
   EXPECT_THAT(Refusal("a.cls", "300", R"({"name": "cls", "dtype": "uint8"})"), HasSubstr("is no uint8"));
   EXPECT_THAT(Refusal("a.cls", "", R"({"name": "cls"})"), HasSubstr("holds 0 numbers, and its shape takes 1"));
   EXPECT_THAT(Refusal("a.cls", "1 2 x", R"({"name": "cls"})"), HasSubstr("holds 3 numbers, and its shape takes 1"));
@@ -115,9 +116,9 @@ TEST_F(Samples, AreNumPyArrays) {
   EXPECT_THAT(Refusal("a.npy", NumPyOf("<f4", "(2, 1)", "12345678"), kFeature), HasSubstr("and shape [2, 1]"));
   EXPECT_THAT(Refusal("a.npy", NumPyOf("<f4", "(2,)", "1234567"), kFeature),
               HasSubstr("is an array that takes 2 times 4 bytes, and holds 7"));
-  EXPECT_THAT(Refusal("a.npy", NumPyOf("<f4", "(2, 2)", std::string(16, 'x'), "True"),
-                      R"({"name": "npy", "shape": [2, 2]})"),
-              HasSubstr("in Fortran order"));
+  EXPECT_THAT(
+      Refusal("a.npy", NumPyOf("<f4", "(2, 2)", std::string(16, 'x'), "True"), R"({"name": "npy", "shape": [2, 2]})"),
+      HasSubstr("in Fortran order"));
 }
 
 TEST_F(Samples, VaryInLength) {
@@ -157,7 +158,8 @@ TEST_F(Samples, TakeTheFirstOfSeveralNames) {
 }
 
 TEST_F(Samples, FillInDefaultsAndRefuseWhatElseIsMissing) {
-  PipelineRun run = Run(TarFile("a.txt", "") + TarFile("b.cls", "2"), R"({"name": "cls", "dtype": "int8", "default": [5]})");
+  PipelineRun run =
+      Run(TarFile("a.txt", "") + TarFile("b.cls", "2"), R"({"name": "cls", "dtype": "int8", "default": [5]})");
   EXPECT_THAT(run.Values<int8_t>(), ElementsAre(5, 2));
   EXPECT_THAT(Refusal("a.txt", "", R"({"name": "cls"})"),
               EndsWith("has no \"cls\"; correct the feature's name, or give it a default, in spec.features"));
@@ -166,7 +168,8 @@ TEST_F(Samples, FillInDefaultsAndRefuseWhatElseIsMissing) {
   PipelineRun twice = Run(TarFile("a.jpg", "") + TarFile("a.JPG", ""), R"({"name": "jpg", "dtype": "string"})");
   EXPECT_TRUE(twice.Epoch().empty());
   EXPECT_THAT(twice.status().message(), HasSubstr("sample \"a\" holds \"JPG\" twice; "));
-  EXPECT_TRUE(Run(TarFile("a.jpg", "") + TarFile("a.JPG", ""), R"({"name": "__key__", "dtype": "string"})").Epoch().size() == 1)
+  EXPECT_TRUE(
+      Run(TarFile("a.jpg", "") + TarFile("a.JPG", ""), R"({"name": "__key__", "dtype": "string"})").Epoch().size() == 1)
       << "as nobody asks for it";
 }
 
@@ -180,17 +183,6 @@ TEST_F(Samples, AreImages) {
   EXPECT_THAT(batches[0].dims[0], ElementsAre(1, 1, 2, 3));
   EXPECT_EQ(batches[0].Values<uint8_t>(0), pixels);
   EXPECT_THAT(batches[0].Values<int32_t>(1), ElementsAre(3));
-}
-
-TEST_F(Samples, SpecsThatMakeNoSenseAreRefused) {
-  EXPECT_THAT(SpecRefusal(""), HasSubstr("spec.features: is required with files of this format"));
-  EXPECT_THAT(SpecRefusal(R"({"name": "__key__", "dtype": "int64"})"),
-              HasSubstr("spec.features[0].dtype: must be string: __key__ is"));
-  EXPECT_THAT(SpecRefusal(R"({"name": "jpg;", "dtype": "string"})"),
-              HasSubstr("spec.features[0].name: \"jpg;\" names a file without an extension"));
-  EXPECT_THAT(SpecRefusal(R"({"name": "cls", "dtype": "int64", "shape": [-1]})"),
-              HasSubstr("spec.features[0].shape: varies in length, which goes with files of type bin and npy, and \"cls\""));
-  EXPECT_THAT(SpecRefusal(R"({"name": "x.npy", "dtype": "bfloat16"})"), HasSubstr("spec.features[0].dtype: bfloat16"));
 }
 
 }  // namespace

@@ -74,7 +74,16 @@ TEST(TarMember, TakesNamesFromWhereTheyStand) {
   ASSERT_EQ(*Read(&member, TarFile("x", pax, {.type = 'x'}) + TarFile("a", "", {.prefix = "b"})),
             TarMember::Found::kMember);
   EXPECT_EQ(member.path(), longer + "=\n");
-  ASSERT_EQ(*Read(&member, TarFile("x", PaxRecord("path", "all"), {.type = 'g'}) + TarFile("a", "")),
+  // As git archive has it.
+  ASSERT_EQ(*Read(&member, TarFile("x", PaxRecord("comment", "c0ffee"), {.type = 'g'}) + TarFile("a", "")),
+            TarMember::Found::kMember);
+  EXPECT_EQ(member.path(), "a");
+  for (const std::string key : {"path", "size"}) {
+    EXPECT_THAT(Refusal(TarFile("x", PaxRecord(key, "5"), {.type = 'g'}) + TarFile("a", "")),
+                HasSubstr("gives all members the " + key + " \"5\""));
+  }
+  // An empty value takes back what stands elsewhere.
+  ASSERT_EQ(*Read(&member, TarFile("x", PaxRecord("path", ""), {.type = 'x'}) + TarFile("a", "")),
             TarMember::Found::kMember);
   EXPECT_EQ(member.path(), "a");
 }
@@ -151,7 +160,8 @@ TEST(TarMember, RefusesPaxHeadersThatAreNone) {
   EXPECT_THAT(Refusal(TarFile("x", "name", {.type = 'L'}) + TarEnd()), HasSubstr("is the archive's last"));
 }
 
-// The expected values are those of webdataset 1.0.2: base_plus_ext, and what tar_file_iterator leaves out.
+// The expected values are those of webdataset 1.0.2: base_plus_ext, and what tar_file_iterator leaves out. But for
+// hidden files within folders, which it takes for fields of a sample "dir/".
 TEST(SampleName, IsThatOfWebDataset) {
   const auto name = [](std::string_view path) {
     const SampleName found = SampleNameOf(path);

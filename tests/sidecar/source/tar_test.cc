@@ -54,8 +54,8 @@ class TarArchive : public testing::Test {
 };
 
 TEST_F(TarArchive, GroupsFilesThatFollowOneAnotherByKey) {
-  EXPECT_THAT(Samples(TarFile("a.jpg", "1") + TarFile("a.cls", "2") + TarFile("b.jpg", "3") + TarFile("b.seg.png", "4") +
-                      TarFile("b/b.jpg", "5") + TarFile("a.jpg", "6") + TarEnd()),
+  EXPECT_THAT(Samples(TarFile("a.jpg", "1") + TarFile("a.cls", "2") + TarFile("b.jpg", "3") +
+                      TarFile("b.seg.png", "4") + TarFile("b/b.jpg", "5") + TarFile("a.jpg", "6") + TarEnd()),
               ElementsAre("a: jpg=1 cls=2", "b: jpg=3 seg.png=4", "b/b: jpg=5", "a: jpg=6"));
 }
 
@@ -70,8 +70,9 @@ TEST_F(TarArchive, PassesOverWhatBelongsToNoSample) {
 
 TEST_F(TarArchive, EndsWithItsFileOrWithZeros) {
   const std::string files = TarFile("a.x", "1") + TarFile("b.x", "2");
-  for (const std::string& end : {std::string(), TarEnd(), std::string(512, '\0'), std::string(10240, '\0'),
-                                 std::string(700, '\0'), TarEnd() + "what a tape held before", TarEnd() + std::string(512, 'x') + files}) {
+  for (const std::string& end :
+       {std::string(), TarEnd(), std::string(512, '\0'), std::string(10240, '\0'), std::string(700, '\0'),
+        TarEnd() + "what a tape held before", TarEnd() + std::string(512, 'x') + files}) {
     EXPECT_THAT(Samples(files + end), ElementsAre("a: x=1", "b: x=2")) << end.size();
   }
   EXPECT_THAT(Samples(""), IsEmpty());
@@ -116,8 +117,8 @@ TEST_F(TarArchive, IsReadHoweverTarWritesIt) {
   for (const std::string format : {"v7", "ustar", "gnu", "posix", "oldgnu"}) {
     // The old format has no room for the long name.
     const std::string files = format == "v7" ? "near.x" : "near.x " + deep + " near.x";
-    const std::string command = "tar -C " + folder_.path() + "/in --format=" + format + " -cf " + folder_.path() +
-                                "/out.tar " + files;
+    const std::string command =
+        "tar -C " + folder_.path() + "/in --format=" + format + " -cf " + folder_.path() + "/out.tar " + files;
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
     const FileRecords all = ReadFile(FileFormat::kWebDataset, folder_.path() + "/out.tar");
     ASSERT_TRUE(all.status.ok()) << format << ": " << all.status.message();
@@ -156,10 +157,12 @@ TEST_F(TarArchive, NamesTheMemberWhoseHeaderIsDamaged) {
                         "does not match: the archive is damaged, or not a tar file; "));
   all = Read(good + TarFile("c.x", "") + header);
   EXPECT_EQ(all.records.size(), 1u);
-  EXPECT_THAT(all.status.message(), HasSubstr("at byte 2048: in the sample that begins here, at byte 2560: the checksum"));
-  EXPECT_THAT(Read(std::string(2000, 'x')).status.message(),
-              EndsWith("/a.tar: at byte 0: the checksum of a tar header does not match: the archive is damaged, or not a "
-                       "tar file; write it again or take it out of spec.source.files.paths"));
+  EXPECT_THAT(all.status.message(),
+              HasSubstr("at byte 2048: in the sample that begins here, at byte 2560: the checksum"));
+  EXPECT_THAT(
+      Read(std::string(2000, 'x')).status.message(),
+      EndsWith("/a.tar: at byte 0: the checksum of a tar header does not match: the archive is damaged, or not a "
+               "tar file; write it again or take it out of spec.source.files.paths"));
 }
 
 }  // namespace
