@@ -133,10 +133,6 @@ Result<std::unique_ptr<StoredBlock>> IndexFixedLength(SourceContext& context, ui
 
 Result<std::unique_ptr<StoredBlock>> IndexNumPy(SourceContext& context, uint32_t file) {
   ASSIGN_OR_RETURN(const auto stored, OpenStored(context.files, file, &context.bytes_read));
-  const auto broken = [&](const std::string& what) {
-    return Corrupt(stored->path() + ": at byte 0: " + what +
-                   "; write it again with numpy.save or take it out of spec.source.files.paths");
-  };
   uint8_t bytes[4096];
   ASSIGN_OR_RETURN(const size_t read, stored->ReadAt(0, bytes));
   const Result<NumPyHeader> header = ReadNumPyHeader({bytes, read});
