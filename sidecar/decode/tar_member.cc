@@ -137,7 +137,6 @@ Result<TarMember::Found> TarMember::Read(std::span<const uint8_t> bytes, size_t 
     const bool empty = type >= '1' && type <= '6';
     size_ = empty ? 0 : static_cast<size_t>(bytes_of_file);
     end_ = begin_ + WholeBlocks(size_);
-    if (bytes.size() < end_) return Found::kIncomplete;
     if (!has_path_) {
       path_.clear();
       // GNU's magic ends in blanks, and other things lie where ustar has the prefix.
@@ -148,7 +147,7 @@ Result<TarMember::Found> TarMember::Read(std::span<const uint8_t> bytes, size_t 
     }
     // An old folder is a file whose name ends so.
     is_file_ = type == '0' || type == '7' || (type == '\0' && !path_.ends_with('/'));
-    return Found::kMember;
+    return bytes.size() < end_ ? Found::kCut : Found::kMember;
   }
 }
 

@@ -16,14 +16,14 @@ inline constexpr size_t kTarBlockBytes = 512;
 // Used by one thread: keeps its memory from member to member.
 class TarMember {
  public:
-  enum class Found { kMember, kZeros, kIncomplete };
+  enum class Found { kMember, kCut, kIncomplete, kZeros };
 
-  // Reads the member whose first header is at bytes[at]. kZeros: a block of zeros is there, which ends an archive.
-  // kIncomplete: `end()` bytes or more are needed for this member (a truncated archive, if there are no more). Errors:
-  // Corrupt, in words that follow the member's place.
+  // Reads the member whose first header is at bytes[at]. kCut: not all of its content is there, which ends at end().
+  // kIncomplete: nor are its headers, so that end() bytes or more are needed. kZeros: a block of zeros is there, which
+  // ends an archive. Errors: Corrupt, in words that follow the member's place.
   Result<Found> Read(std::span<const uint8_t> bytes, size_t at);
 
-  // Of the last kMember.
+  // Of the last kMember or kCut.
   const std::string& path() const { return path_; }
   bool is_file() const { return is_file_; }  // and not a folder, link or device
   size_t begin() const { return begin_; }    // of its content

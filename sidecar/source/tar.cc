@@ -25,18 +25,14 @@ class TarFramer : public Framer {
       const auto found = member_.Read(bytes, at);
       if (!found.ok()) return {begin, Corrupt(Member(*block, begin, at) + found.status().message()), 0};
       switch (*found) {
-        case TarMember::Found::kIncomplete:
-          if (last) return {begin, Truncated(*block, begin, at, member_.end() - size), 0};
-          if (member_.end() - begin > kMaxSampleBytes) {
-            return {begin, Corrupt("a sample of more than 1 GiB; write its files apart, or leave them out"), 0};
-          }
-          return {begin, {}, member_.end() - begin};
+        case TarMember::Found::kIncomplete: return More(*block, size, last, begin, at);
         case TarMember::Found::kZeros:
           AddSample(block, begin, at);
           at += kTarBlockBytes;
           begin = at;
           state_ = State::kAfterEnd;
           continue;
+        case TarMember::Found::kCut:
         case TarMember::Found::kMember: break;
       }
       state_ = State::kMembers;
@@ -48,6 +44,7 @@ class TarFramer : public Framer {
           key_ = key;
         }
       }
+      if (*found == TarMember::Found::kCut) return More(*block, size, last, begin, at);
       at = member_.end();
       if (key_.empty()) begin = at;
     }
@@ -80,6 +77,15 @@ class TarFramer : public Framer {
     }
     if (last || state_ == State::kIgnoring) *at = bytes.size();
     return false;
+  }
+
+  // Of the sample that begins at `begin`, the member at `at` is not all there.
+  Outcome More(const BytesBlock& block, size_t size, bool last, size_t begin, size_t at) const {
+    if (last) return {begin, Truncated(block, begin, at, member_.end() - size), 0};
+    if (member_.end() - begin > kMaxSampleBytes) {
+      return {begin, Corrupt("a sample of more than 1 GiB; write its files apart, or leave them out"), 0};
+    }
+    return {begin, {}, member_.end() - begin};
   }
 
   // Where the member is, if that is not where the sample begins.

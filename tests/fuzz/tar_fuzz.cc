@@ -44,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   uint8_t* const columns[] = {rows[0].get(), rows[1].get(), rows[2].get(), rows[3].get(), rows[4].get()};
   if (size == 0) return 0;
   const std::string archive = Checked({reinterpret_cast<const char*>(data) + 1, size - 1});
-  BytesBlockPool pool;
+  static BytesBlockPool pool;
   const fuzz::Framed whole = fuzz::FrameAll(MakeTarFramer().get(), &pool, archive, archive.size() + 1);
   const fuzz::Framed all = fuzz::FrameAll(MakeTarFramer().get(), &pool, archive, 1 + size_t{8} * data[0]);
   if (all.error.message() != whole.error.message() || all.records.size() != whole.records.size()) std::abort();
