@@ -73,7 +73,7 @@ headrace_test(sidecar/loader/process DEPS headrace::sidecar ZLIB::ZLIB)
 add_dependencies(sidecar_loader_process_test headrace-loader)
 
 # Built with libFuzzer by hand (see tests/fuzz/ring_header_fuzz.cc); ctest runs their fixed mutations.
-foreach(format compression example image tar tfrecord)
+foreach(format compression csv example image json lines tar tfrecord)
   add_executable(${format}_fuzz fuzz/${format}_fuzz.cc)
   target_link_libraries(${format}_fuzz PRIVATE headrace::sidecar GTest::gtest ${COMPRESSION} JPEG::JPEG PNG::PNG)
   set_target_properties(${format}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

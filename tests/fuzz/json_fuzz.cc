@@ -1,5 +1,5 @@
-// Any bytes as a JSON text. What nlohmann::json reads as a text with these features is read alike here; anything else is
-// a row or an error, and nothing is touched outside the row.
+// Any bytes as a JSON text. What nlohmann::json reads as a text with these features is read alike here; anything else
+// is a row or an error, and nothing is touched outside the row.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
