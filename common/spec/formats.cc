@@ -23,10 +23,10 @@ struct FormatEntry {
 };
 
 constexpr FormatEntry kFormats[] = {
-    {"TFRecord", FileFormat::kTFRecord},
-    {"Text", FileFormat::kText},
-    {"CSV", FileFormat::kCsv, false, true, "csv", true},
-    {"JSONLines", FileFormat::kJsonLines},
+    {"TFRecord", FileFormat::kTFRecord, true},
+    {"Text", FileFormat::kText, true},
+    {"CSV", FileFormat::kCsv, true, true, "csv", true},
+    {"JSONLines", FileFormat::kJsonLines, true},
     {"FixedLength", FileFormat::kFixedLength, true, false, "fixedLength"},
     {"NumPy", FileFormat::kNumPy, true, false},
     {"Parquet", FileFormat::kParquet, false, false, "", true},
@@ -95,8 +95,8 @@ void CheckFormat(const InputSpec& spec, std::vector<FieldError>* errors) {
                                   "out")});
   }
   if (spec.features.empty() && !RecordsAreBytes(files.format) && !FilesNameColumns(files.format)) {
-    errors->push_back({"spec.features", "is required with format " + std::string(entry.name) +
-                                            ": name the features of a record"});
+    errors->push_back(
+        {"spec.features", "is required with format " + std::string(entry.name) + ": name the features of a record"});
   }
   if (spec.features.empty() && FilesNameColumns(files.format) && spec.distribution.strategy == Strategy::kTpu) {
     errors->push_back({"spec.features",
@@ -157,6 +157,9 @@ void CheckGlobalShuffle(const InputSpec& spec, size_t position, const std::strin
              files != nullptr && !IsIndexed(files->format)) {
     refuse("needs to know where each record lies, which it does for the formats " + IndexedFormats() +
            "; use scope Buffer with format " + std::string(FormatName(files->format)));
+  } else if (files != nullptr && files->compression != Compression::kAuto && files->compression != Compression::kNone) {
+    refuse("reads each record from where it lies, and spec.source.files.compression is " +
+           std::string(CompressionName(files->compression)) + "; decompress the files, or use scope Buffer");
   }
 }
 
