@@ -20,6 +20,7 @@ struct Command {
 extern const Command kRunCommand;
 extern const Command kExplainCommand;
 extern const Command kBenchCommand;
+extern const Command kIndexCommand;
 extern const Command kTopCommand;
 extern const Command kVerifyCommand;
 extern const Command kInjectCommand;

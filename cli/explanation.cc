@@ -9,10 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "common/ring/layout.h"
+#include "cli/memory_estimate.h"
 #include "common/spec/components.h"
-#include "common/spec/tensor_fields.h"
-#include "common/spec/variable.h"
 
 namespace headrace::cli {
 namespace {
@@ -189,29 +187,6 @@ json StepsPerEpoch(const Plan& plan, const std::vector<std::string>& files, int6
     most = std::max(most, plan.effective_policy == AutoShardPolicy::kData ? batches : batches * workers);
   }
   return most;
-}
-
-// Memory of the rings of one worker; null if the size of a batch is not known.
-json Memory(const Plan& plan, int64_t rows, int64_t workers, int64_t replicas_per_worker) {
-  const ElementShape element = PipelineElement(plan.spec);
-  if (element.components.empty() || element.batch_dims > 1 || (element.batch_dims == 1 && rows == 0)) return json();
-  const auto round_up = [](int64_t value, int64_t unit) { return CeilDiv(value, unit) * unit; };
-  const int64_t records = element.batch_dims == 0 ? 1 : rows;
-  auto slot = static_cast<int64_t>(VariableBytes(plan.spec, records));
-  for (const TensorSpec& component : RecordComponents(plan.spec, plan.spec.pipeline.size(), nullptr)) {
-    if (IsVariable(component)) {  // its row splits, and what aligns its values
-      slot += round_up((records + 1) * static_cast<int64_t>(sizeof(int64_t)), ring::kTensorAlign) + ring::kTensorAlign;
-    } else {
-      slot += round_up(records * NumValues(component.shape) * static_cast<int64_t>(DTypeSize(component.dtype)),
-                       ring::kTensorAlign);
-    }
-  }
-  slot = round_up(std::max<int64_t>(1, slot), ring::kPageBytes);
-  const int64_t steps = plan.spec.delivery.prefetch_steps.value_or(workers * replicas_per_worker);
-  constexpr int64_t kSlotsBeyondPrefetch = 2;  // the batch that the trainer holds, and the one being written
-  return {{"slotBytes", slot},
-          {"prefetchSteps", steps},
-          {"bytesPerWorker", slot * (steps + kSlotsBeyondPrefetch) * replicas_per_worker}};
 }
 
 }  // namespace

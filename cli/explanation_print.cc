@@ -132,6 +132,14 @@ std::string PrintExplanation(const json& explanation) {
                                        : "about " + Bytes(memory["bytesPerWorker"].get<int64_t>()) +
                                              " a worker: " + Plural(memory["prefetchSteps"], "step") + " ahead, " +
                                              Bytes(memory["slotBytes"].get<int64_t>()) + " for each replica's batch");
+  if (memory.is_object()) {
+    const auto part = [&](const char* name) { return Bytes(memory[name].get<int64_t>()); };
+    lines.Add("", memory["loaderBytes"].is_null()
+                      ? "the loader besides: " + part("readAheadBytes") +
+                            " read ahead, and the shuffle buffer's records, whose size is not known here"
+                      : "the loader besides: about " + part("loaderBytes") + ", of which " + part("shuffleBytes") +
+                            " for shuffles and " + part("readAheadBytes") + " read ahead");
+  }
   for (const json& warning : explanation["warnings"]) lines.Add("warning", Text(warning));
   return lines.Take();
 }

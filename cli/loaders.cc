@@ -19,14 +19,6 @@ constexpr int kStopTimeoutMs = 2000;
 
 std::string LogFile(const std::string& run_directory) { return run_directory + ".log"; }
 
-Status WritePlan(const Plan& plan, const std::string& path) {
-  errno = 0;
-  std::ofstream file(path);
-  file << ToJson(plan).dump(2) << "\n";
-  file.close();
-  return file ? Status() : ErrnoStatus(errno != 0 ? errno : EIO, "writing " + path);
-}
-
 Result<int> OpenLog(const std::string& path) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return ErrnoStatus(errno, "making " + path);
@@ -34,6 +26,14 @@ Result<int> OpenLog(const std::string& path) {
 }
 
 }  // namespace
+
+Status WritePlan(const Plan& plan, const std::string& path) {
+  errno = 0;
+  std::ofstream file(path);
+  file << ToJson(plan).dump(2) << "\n";
+  file.close();
+  return file ? Status() : ErrnoStatus(errno != 0 ? errno : EIO, "writing " + path);
+}
 
 Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const LoaderOptions& options,
                                                         const std::string& directory) {

@@ -23,6 +23,9 @@ struct LoaderOptions {
 // The folder of a worker's loader in that of its run.
 std::string WorkerDirectoryName(int64_t worker);
 
+// Writes what a loader reads. Errors: of the file system.
+Status WritePlan(const Plan& plan, const std::string& path);
+
 // Starts the loaders and stops them, with their run directories, when destroyed. Used by one thread.
 class LoaderGroup {
  public:

@@ -10,8 +10,8 @@
 namespace headrace::cli {
 namespace {
 
-constexpr std::array kCommands = {&kRunCommand,    &kExplainCommand, &kBenchCommand,  &kTopCommand,
-                                  &kVerifyCommand, &kInjectCommand,  &kVersionCommand};
+constexpr std::array kCommands = {&kRunCommand,   &kExplainCommand, &kBenchCommand,  &kTopCommand,
+                                  &kIndexCommand, &kVerifyCommand,  &kInjectCommand, &kVersionCommand};
 
 int PrintHelp(std::FILE* out) {
   std::fprintf(out,

@@ -3,10 +3,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -21,6 +24,7 @@
 #include "sidecar/loader/handshake_server.h"
 #include "sidecar/loader/pipeline.h"
 #include "sidecar/loader/probe.h"
+#include "sidecar/source/index_files.h"
 
 namespace headrace::side {
 namespace {
@@ -41,6 +45,8 @@ It takes its configuration from the environment:
   HEADRACE_PEER_TLS_DIR          ca.crt, tls.crt and tls.key, for host:port
   HEADRACE_FUNCTION_TIMEOUT      seconds to wait for the process of spec.source.function (default 60)
   HEADRACE_SERVE_ERRORS          1: stay up to tell clients of an error at start
+
+With --index (`headrace index`) it keeps beside the files of HEADRACE_PLAN where their records begin, and ends.
 )";
 
 // Where the kubelet reads why a container ended; the operator reads it from the pod's status.
@@ -86,6 +92,12 @@ class StopOnSignal {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
   const std::atomic<bool>& stopped() const { return stopped_; }
+  // Also calls `hook` then, on a thread of its own, or now if it has come already.
+  void Tell(std::function<void()> hook) {
+    const std::lock_guard lock(mutex_);
+    hook_ = std::move(hook);
+    if (stopped_ && hook_) hook_();
+  }
   void Await() const { stopped_.wait(false); }
 
  private:
@@ -96,11 +108,15 @@ class StopOnSignal {
     sigaddset(&signals, SIGINT);
     int signal = 0;
     sigwait(&signals, &signal);
+    const std::lock_guard lock(mutex_);
     stopped_ = true;
     stopped_.notify_all();
+    if (hook_) hook_();
   }
 
   std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+  std::function<void()> hook_;
   std::thread thread_;
 };
 
@@ -176,10 +192,13 @@ Result<std::unique_ptr<Agreement>> Agree(const LoaderConfig& config, const Feed&
 }
 
 int Serve(const LoaderConfig& config) {
-  const StopOnSignal stop;
+  StopOnSignal stop;
   Signal signal;
   const size_t threads = UsableCpus();
+  // Nothing has been handed out yet that would have to be ended in order.
+  stop.Tell([] { std::_Exit(0); });
   auto feed = MakeFeed(config, &stop.stopped(), threads, &signal);
+  stop.Tell(nullptr);
   if (!feed.ok()) return FailAtStart(config, stop, feed.status());
   auto rings = Engine::OpenRings(config.run_dir, **feed);
   if (!rings.ok()) return FailAtStart(config, stop, rings.status());
@@ -212,7 +231,10 @@ int Serve(const LoaderConfig& config) {
                         {"memory", device::HostReason(device::Probe())},
                         {"elementSpec", ToString((*feed)->element_spec())}});
 
+  stop.Tell([&feed] { (*feed)->Stop(); });
   const Status outcome = engine.Run(stop.stopped());
+  stop.Tell(nullptr);
+  if (outcome.code() == Code::kCancelled && stop.stopped()) return 0;
   if (!outcome.ok()) {
     log::Error("the input failed", {{"error", outcome.ToString()}});
     WriteTerminationMessage(outcome);
@@ -221,13 +243,32 @@ int Serve(const LoaderConfig& config) {
   return outcome.ok() ? 0 : 1;
 }
 
+int Index(const LoaderConfig& config) {
+  const auto print = [](const IndexedFile& file) {
+    std::printf("%s: %lld records%s\n", file.path.c_str(), static_cast<long long>(file.records),
+                file.made ? "" : ", as its index says");
+    std::fflush(stdout);
+  };
+  const Result<Plan> plan = ReadPlan(config.plan_path);
+  const Status status = plan.ok() ? IndexFiles(plan->spec, config.data_dir, print) : plan.status();
+  if (!status.ok()) std::fprintf(stderr, "headrace: %s\n", status.message().c_str());
+  return status.ok() ? 0 : 1;
+}
+
 int Main(int argc, char** argv) {
-  if (argc > 1) {
+  const bool index = argc == 2 && std::strcmp(argv[1], "--index") == 0;
+  if (argc > 1 && !index) {
     const bool help = std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0;
     const bool version = std::strcmp(argv[1], "--version") == 0;
     (help || version ? std::cout : std::cerr)
         << (version ? "headrace-loader " HEADRACE_VERSION "\n" : std::string(kUsage));
     return help || version ? 0 : 2;
+  }
+  if (index) {
+    const Result<LoaderConfig> config = ReadConfig();
+    if (config.ok()) return Index(*config);
+    std::fprintf(stderr, "headrace: %s\n", config.status().message().c_str());
+    return 2;
   }
   // Blocked before any thread starts, so that sigwait alone takes them. SIGPIPE: a client that goes is no reason to
   // end.

@@ -24,15 +24,15 @@ struct FormatEntry {
 };
 
 constexpr FormatEntry kFormats[] = {
-    {"TFRecord", FileFormat::kTFRecord},
-    {"Text", FileFormat::kText},
-    {"CSV", FileFormat::kCsv, false, true, "csv", true},
-    {"JSONLines", FileFormat::kJsonLines},
+    {"TFRecord", FileFormat::kTFRecord, true},
+    {"Text", FileFormat::kText, true},
+    {"CSV", FileFormat::kCsv, true, true, "csv", true},
+    {"JSONLines", FileFormat::kJsonLines, true},
     {"FixedLength", FileFormat::kFixedLength, true, false, "fixedLength"},
     {"NumPy", FileFormat::kNumPy, true, false},
     {"Parquet", FileFormat::kParquet, false, false, "", true},
     {"Arrow", FileFormat::kArrow, false, true, "", true},
-    {"WebDataset", FileFormat::kWebDataset},
+    {"WebDataset", FileFormat::kWebDataset, true},
 };
 
 const FormatEntry& EntryOf(FileFormat format) {
@@ -160,6 +160,9 @@ void CheckGlobalShuffle(const InputSpec& spec, size_t position, const std::strin
              files != nullptr && !IsIndexed(files->format)) {
     refuse("needs to know where each record lies, which it does for the formats " + IndexedFormats() +
            "; use scope Buffer with format " + std::string(FormatName(files->format)));
+  } else if (files != nullptr && files->compression != Compression::kAuto && files->compression != Compression::kNone) {
+    refuse("reads each record from where it lies, and spec.source.files.compression is " +
+           std::string(CompressionName(files->compression)) + "; decompress the files, or use scope Buffer");
   }
 }
 

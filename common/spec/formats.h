@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-// Whether the loader knows where each record of such a file lies without reading the ones before it.
+// Whether the loader can know where each record of such a file lies: at once, or once the file was read.
 bool IsIndexed(FileFormat format);
 
 // `format` and its options, of the object spec.source.files; what does not belong to the format is an error.

@@ -10,12 +10,10 @@ namespace headrace::side {
 
 std::string BytesBlock::Place(int64_t row) const {
   const std::string begin = *origin.path + ": ";
-  const uint64_t first_field = extents_[static_cast<size_t>(row) * origin.fields].begin;
-  if (origin.first_line == 0) {
-    return begin + "record at byte " + std::to_string(origin.offset + first_field - origin.before);
-  }
+  if (origin.first_line == 0) return begin + "record at byte " + std::to_string(PlaceOf(row).offset);
   // Counted here, where somebody wants to know: records may be several lines, or have empty ones between them.
-  const auto lines = static_cast<uint64_t>(std::count(data_, data_ + first_field, '\n'));
+  const uint8_t* const first_field = Bytes(row).data();
+  const auto lines = static_cast<uint64_t>(std::count(static_cast<const uint8_t*>(data_), first_field, '\n'));
   return begin + "line " + std::to_string(origin.first_line + lines);
 }
 
@@ -24,6 +22,7 @@ BytesBlockPool::~BytesBlockPool() {
 }
 
 BytesBlock* BytesBlockPool::Get(size_t bytes) {
+  live_bytes_ += std::max(bytes, kUsualBytes);
   if (bytes > kUsualBytes) return new BytesBlock(this, new uint8_t[bytes + BytesBlock::kPadding], bytes);
   if (kept_.empty()) AddSlab();
   BytesBlock* const block = kept_.back().release();
@@ -44,6 +43,7 @@ void BytesBlockPool::AddSlab() {
 
 void BytesBlockPool::Return(BytesBlock* block) {
   std::unique_ptr<BytesBlock> owned(block);
+  live_bytes_ -= block->capacity_;
   if (block->capacity_ != kUsualBytes) {
     delete[] block->data_;
     return;

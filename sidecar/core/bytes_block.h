@@ -22,6 +22,7 @@ class BytesBlock : public Block {
     const std::string* path = nullptr;  // of the file; outlives the block
     uint64_t offset = 0;                // of data()[0] in the uncompressed file
     size_t before = 0;                  // bytes of a record before its first field
+    size_t after = 0;                   // ... and after the last one
     uint64_t first_line = 0;            // the number of data()[0]'s line, from 1; 0: places are told by offset
     size_t fields = 1;                  // of a record
     // Where the format's files may order their columns each as they like: which of those that are decoded each column
@@ -41,16 +42,43 @@ class BytesBlock : public Block {
     for (size_t at = 0; at < extent.size && at < 6 * 64; at += 64) __builtin_prefetch(data + at);
     __builtin_prefetch(data + extent.size);
   }
+  // The record with what is before and after its fields.
+  std::span<const uint8_t> Whole(int64_t row) const {
+    const Extent& first = extents_[static_cast<size_t>(row) * origin.fields];
+    const Extent& last = extents_[static_cast<size_t>(row + 1) * origin.fields - 1];
+    return {data_ + first.begin - origin.before, data_ + last.begin + last.size + origin.after};
+  }
+  BytesBlock* bytes_block() override { return this; }
   size_t memory() const override { return capacity_ + extents_.capacity() * sizeof(Extent); }
+  // Where a record begins in the uncompressed file.
+  struct FilePlace {
+    const std::string* path = nullptr;
+    uint64_t offset = 0;
+  };
+  virtual FilePlace PlaceOf(int64_t row) const {
+    const size_t begin = extents_[static_cast<size_t>(row) * origin.fields].begin;
+    return {origin.path, origin.offset + begin - origin.before};
+  }
   std::string Place(int64_t row) const override;
 
   // ---- For those who fill it.
   uint8_t* data() { return data_; }
+  const uint8_t* data() const { return data_; }
   size_t capacity() const { return capacity_; }
   int64_t rows() const { return static_cast<int64_t>(extents_.size() / origin.fields); }
   // Adds a field, in the order of rows and of fields within a row.
   void Add(size_t begin, size_t size) {
     extents_.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(size)});
+  }
+
+ protected:
+  // `pool`: whose the data are and where the block returns to; null: it is held by whoever made it.
+  BytesBlock(BytesBlockPool* pool, uint8_t* data, size_t capacity) : pool_(pool), data_(data), capacity_(capacity) {}
+  // Holds no records any more, and other bytes.
+  void Refill(uint8_t* data, size_t capacity) {
+    data_ = data;
+    capacity_ = capacity;
+    extents_.clear();
   }
 
  private:
@@ -59,13 +87,11 @@ class BytesBlock : public Block {
     uint32_t begin = 0;
     uint32_t size = 0;
   };
-
-  BytesBlock(BytesBlockPool* pool, uint8_t* data, size_t capacity) : pool_(*pool), data_(data), capacity_(capacity) {}
   void Dropped() override;
 
-  BytesBlockPool& pool_;
-  uint8_t* const data_;  // the pool's
-  const size_t capacity_;
+  BytesBlockPool* const pool_;
+  uint8_t* data_;
+  size_t capacity_;
   std::vector<Extent> extents_;
 };
 
@@ -83,6 +109,9 @@ class BytesBlockPool {
 
   // An empty block for at least `bytes`.
   BytesBlock* Get(size_t bytes);
+  // What its blocks in use take, and what Count was told of others.
+  size_t live_bytes() const { return live_bytes_; }
+  void Count(int64_t bytes) { live_bytes_ += static_cast<size_t>(bytes); }
 
  private:
   friend class BytesBlock;
@@ -92,10 +121,13 @@ class BytesBlockPool {
   void AddSlab();
   void Return(BytesBlock* block);
 
+  size_t live_bytes_ = 0;
   std::vector<void*> slabs_;
   std::vector<std::unique_ptr<BytesBlock>> kept_;
 };
 
-inline void BytesBlock::Dropped() { pool_.Return(this); }
+inline void BytesBlock::Dropped() {
+  if (pool_ != nullptr) pool_->Return(this);
+}
 
 }  // namespace headrace::side

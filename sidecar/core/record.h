@@ -11,6 +11,7 @@
 namespace headrace::side {
 
 class BlockRef;
+class BytesBlock;
 struct Record;
 
 // Some records of one file that were read together: what a format's reader makes and its decoder understands.
@@ -28,6 +29,10 @@ class Block {
   virtual std::span<const uint8_t> Bytes(int64_t row, size_t field = 0) const = 0;
   // Starts to bring a record into the caller's cache.
   virtual void Prefetch(int64_t) const {}
+  // This block, if its records are bytes.
+  virtual BytesBlock* bytes_block() { return nullptr; }
+  // How many of its records there are. By the thread that makes and drops them.
+  size_t references() const { return references_; }
   // Bytes of memory that it takes.
   virtual size_t memory() const = 0;
   // For messages: "path: record at byte 4905".
@@ -59,6 +64,15 @@ class BlockRef {
   ~BlockRef() {
     if (block_ != nullptr && --block_->references_ == 0) block_->Dropped();
   }
+
+  // One that is not counted, for records that live while others hold the block, on whichever thread. To be forgotten
+  // before it is destroyed.
+  static BlockRef Uncounted(Block* block) {
+    BlockRef ref;
+    ref.block_ = block;
+    return ref;
+  }
+  void Forget() { block_ = nullptr; }
 
   Block* get() const { return block_; }
   Block* operator->() const { return block_; }

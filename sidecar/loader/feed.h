@@ -50,7 +50,7 @@ class FeedEpoch {
   virtual Status End(Delivery* delivery, Place* place) = 0;
 };
 
-// Used by one thread, but for bytes_read() and read_times().
+// Used by one thread, but for what says otherwise.
 class Feed {
  public:
   virtual ~Feed() = default;
@@ -75,6 +75,8 @@ class Feed {
   // Of what makes deliveries: reads, shuffles, batches and cuts. Blocked on storage or a function, and on those who
   // decode. By any thread.
   virtual StageTimes read_times() const = 0;
+  // Ends what waits for storage, with Cancelled: the process is to end. Any thread.
+  virtual void Stop() {}
   // Batches that lie ready before the trainer asks, by default.
   virtual int64_t default_prefetch_steps() const = 0;
 };

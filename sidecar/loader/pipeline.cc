@@ -8,6 +8,8 @@
 #include "sidecar/core/random.h"
 #include "sidecar/distribute/deal.h"
 #include "sidecar/loader/look_ahead.h"
+#include "sidecar/remote/object_store.h"
+#include "sidecar/source/framed_records.h"
 #include "sidecar/source/stored_block.h"
 #include "sidecar/transform/batch.h"
 #include "sidecar/transform/global_shuffle.h"
@@ -23,7 +25,27 @@ constexpr uint64_t kMostLookAhead = 16;
 // What one thread decodes at a time: much more than handing it over costs.
 constexpr uint64_t kPartBytes = 256 << 10;
 
-MakeDecoder SourceDecoder(const InputSpec& spec) {
+// The shuffle of scope Global, which ParseInputSpec lets stand first, and where records can be had by number, only.
+const Shuffle* GlobalShuffleOf(const InputSpec& spec) {
+  const Shuffle* const first = spec.pipeline.empty() ? nullptr : std::get_if<Shuffle>(&spec.pipeline[0]);
+  return first != nullptr && first->global ? first : nullptr;
+}
+
+// Whether the records of framed files are to be read by their numbers, where these are known: by several workers of
+// whom each delivers some, or in an order of their own. Remote ones are read through instead, far ahead and in large
+// parts, unless the order is all that counts.
+bool Cuts(const Plan& plan, const Topology& sharing, const SourceContext& source) {
+  if (source.format->framer == nullptr) return false;
+  if (GlobalShuffleOf(plan.spec) != nullptr) return true;
+  // Those look into all records, or keep them.
+  const bool looks = std::any_of(plan.spec.pipeline.begin(), plan.spec.pipeline.end(), [](const Transformation& t) {
+    return std::holds_alternative<Filter>(t) || std::holds_alternative<Cache>(t);
+  });
+  return plan.effective_policy == AutoShardPolicy::kData && sharing.num_workers > 1 && !looks &&
+         source.files.remote.empty();
+}
+
+MakeDecoder SourceDecoder(const InputSpec& spec, SourceContext* source) {
   if (const auto* range = std::get_if<RangeSource>(&spec.source)) {
     return [range] { return MakeRangeDecoder(range->dtype); };
   }
@@ -31,14 +53,13 @@ MakeDecoder SourceDecoder(const InputSpec& spec) {
     return [tensors] { return MakeTensorsDecoder(*tensors); };
   }
   const Format& format = FormatOf(std::get<FilesSource>(spec.source).format);
-  return [&spec, &format] { return format.decoder(spec); };
+  return [&spec, &format, source] {
+    return source->cuts ? MakeFetchDecoder(format.decoder(spec), source) : format.decoder(spec);
+  };
 }
 
 DatasetPtr<Record> MakeSource(const Plan& plan, const TransformContext& transform, SourceContext* context) {
-  // ParseInputSpec lets a shuffle of scope Global stand first, and where there is an index, only.
-  const Shuffle* global = nullptr;
-  if (!plan.spec.pipeline.empty()) global = std::get_if<Shuffle>(&plan.spec.pipeline[0]);
-  if (global != nullptr && !global->global) global = nullptr;
+  const Shuffle* const global = GlobalShuffleOf(plan.spec);
   const auto ordered = [&](std::unique_ptr<const IndexedDataset> records) -> DatasetPtr<Record> {
     if (global == nullptr) return records;
     return std::make_unique<GlobalShuffleDataset>(std::move(records), *global, 1);
@@ -197,7 +218,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(plan), topology, run_seed, threads, signal));
   const Plan& made = pipeline->plan_;
   const TransformContext transform{
-      pipeline->sharing_, &made.spec, SourceDecoder(made.spec),
+      pipeline->sharing_, &made.spec, SourceDecoder(made.spec, &pipeline->source_), &pipeline->source_.blocks,
       [pipeline = pipeline.get()](const Status& error) { return pipeline->source_.quarantine.Take(error); }};
   if (const auto* source = std::get_if<FilesSource>(&made.spec.source)) {
     pipeline->source_.files = std::move(files);
@@ -205,6 +226,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
     pipeline->source_.quarantine.Configure(made.spec.on_error, quarantine);
     pipeline->source_.format = &FormatOf(source->format);
     pipeline->source_.compression = source->compression;
+    pipeline->source_.cuts = Cuts(made, pipeline->sharing_, pipeline->source_);
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));
     RETURN_IF_ERROR(CheckFirstHeader(made, transform, &pipeline->source_));
   }
@@ -225,6 +247,10 @@ Result<std::unique_ptr<FeedEpoch>> Pipeline::Start(const ring::Position& start) 
   Deal deal(plan_, sharing_, batches_->Iterate({start.epoch, start.seed}));
   RETURN_IF_ERROR(deal.PassOverSteps(static_cast<int64_t>(start.step)));
   return std::unique_ptr<FeedEpoch>(std::make_unique<Epoch>(*this, std::move(deal)));
+}
+
+void Pipeline::Stop() {
+  if (source_.files.store != nullptr) source_.files.store->Stop();
 }
 
 uint64_t SeedOf(const std::string& text) {

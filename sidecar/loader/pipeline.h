@@ -19,9 +19,9 @@ namespace headrace::side {
 class Pipeline : public Feed {
  public:
   // Finds the files and checks what the plan demands of them and of the run. `run_id` seeds shuffles without a seed;
-  // bad records that spec.onError leaves out are listed in the file
-  // `quarantine`; up to `threads` may decode; `signal`, which must outlive the pipeline, is raised when there is more
-  // to be decoded. Errors: InvalidArgument, NotFound, Unavailable, naming field, numbers and remedy.
+  // bad records that spec.onError leaves out are listed in the file `quarantine`; up to `threads` may decode; `signal`,
+  // which must outlive the pipeline, is raised when there is more to be decoded. Errors: InvalidArgument, NotFound,
+  // Unavailable, naming field, numbers and remedy.
   static Result<std::unique_ptr<Pipeline>> Create(Plan plan, const Topology& topology, const std::string& data_dir,
                                                   const std::string& run_id, const std::string& quarantine,
                                                   size_t threads, Signal* signal);
@@ -38,7 +38,8 @@ class Pipeline : public Feed {
   uint64_t skipped_records() const override { return source_.quarantine.skipped(); }
   uint64_t bytes_read() const override { return source_.bytes_read.load(std::memory_order_relaxed); }
   StageTimes read_times() const override { return read_clock_.times(); }
-  int64_t default_prefetch_steps() const override { return sharing_.replicas_in_sync(); }
+  int64_t default_prefetch_steps() const override { return DefaultPrefetchSteps(sharing_); }
+  void Stop() override;
 
  private:
   class Epoch;

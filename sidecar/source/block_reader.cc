@@ -11,7 +11,10 @@ constexpr size_t kMostBytes = 4 << 20;  // of a block that is to hold several re
 class BlockReader : public Stream<Record> {
  public:
   BlockReader(SourceContext& context, uint32_t file, std::unique_ptr<ByteStream> bytes, std::unique_ptr<Framer> framer)
-      : pool_(context.blocks),
+      : context_(context),
+        file_(file),
+        indexing_(context.cuts),
+        pool_(context.blocks),
         quarantine_(context.quarantine),
         path_(context.files.paths[file]),
         bytes_(std::move(bytes)),
@@ -49,10 +52,30 @@ class BlockReader : public Stream<Record> {
         RETURN_IF_ERROR(quarantine_.Take(error_));
         return false;
       }
-      if (ended_ && rest_.empty()) return false;
+      if (ended_ && rest_.empty()) {
+        FinishIndex();
+        return false;
+      }
       RETURN_IF_ERROR(ReadBlock());
+      if (indexing_) AddToIndex();
     }
     return true;
+  }
+
+  // Where the records of block_ lie. A record ends where the next begins.
+  void AddToIndex() {
+    auto* const block = static_cast<BytesBlock*>(block_.get());
+    indexing_ = error_.ok() && begins_.size() < SourceContext::kMostIndexedRecords;
+    for (int64_t row = 0; indexing_ && row < rows_; ++row) {
+      begins_.push_back(block->PlaceOf(row).offset);
+    }
+  }
+  void FinishIndex() {
+    if (indexing_ && bytes_->plain()) {
+      begins_.push_back(offset_);
+      context_.KeepIndex(file_, std::move(begins_));
+    }
+    indexing_ = false;
   }
 
   // Reads what follows into a new block, until it holds a record, or the file is over.
@@ -102,6 +125,10 @@ class BlockReader : public Stream<Record> {
     usual_bytes_ = std::max(std::min(4 * record_bytes, kMostBytes), record_bytes + record_bytes / 4);
   }
 
+  SourceContext& context_;
+  const uint32_t file_;
+  bool indexing_;                 // all records so far are in ...
+  std::vector<uint64_t> begins_;  // ... this: where they begin in the file
   BytesBlockPool& pool_;
   Quarantine& quarantine_;
   const std::string& path_;

@@ -47,6 +47,7 @@ class LateStream : public ByteStream {
     return stream_->PassOver(n);
   }
   std::optional<uint64_t> size() const override { return stream_ == nullptr ? std::nullopt : stream_->size(); }
+  bool plain() const override { return stream_ != nullptr && stream_->plain(); }
 
  private:
   Status Open() {

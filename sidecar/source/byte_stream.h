@@ -23,6 +23,8 @@ class ByteStream {
   virtual Status PassOver(uint64_t n);
   // Bytes of the whole (decompressed) file, where that is known without reading on.
   virtual std::optional<uint64_t> size() const = 0;
+  // Whether these are the file's bytes as they are stored. Known once something was read.
+  virtual bool plain() const { return false; }
 };
 
 // Opens a file of the table; kAuto looks at the first bytes. A remote file is on its way from then on, and waited for

@@ -59,9 +59,7 @@ Result<std::vector<int32_t>> Arrange(const std::vector<std::string_view>& names,
 class CsvFramer : public Framer {
  public:
   explicit CsvFramer(SourceContext& context)
-      : csv_(std::get<FilesSource>(context.spec->source).csv),
-        features_(context.spec->features),
-        orders_(context.column_orders) {}
+      : csv_(std::get<FilesSource>(context.spec->source).csv), features_(context.spec->features), context_(context) {}
 
   Outcome Frame(BytesBlock* block, size_t size, bool last) override {
     block->origin.first_line = line_;
@@ -112,12 +110,12 @@ class CsvFramer : public Framer {
       if (!complaint.empty()) return {at, Corrupt("the header's " + complaint + "; quote as RFC 4180 does"), 0};
       const auto columns = Arrange(names, features_);
       if (!columns.ok()) return {at, columns.status(), 0};
-      columns_ = &*orders_.insert(*columns).first;
+      columns_ = context_.KeepColumns(*columns);
       return {Pass(line, size), {}, 0};
     }
     const auto columns = Arrange(names, features_);
     if (!columns.ok()) return {at, columns.status(), 0};
-    columns_ = &*orders_.insert(*columns).first;
+    columns_ = context_.KeepColumns(*columns);
     return {at, {}, 0};
   }
 
@@ -175,7 +173,7 @@ class CsvFramer : public Framer {
 
   const CsvOptions& csv_;
   const std::vector<Feature>& features_;
-  std::set<std::vector<int32_t>>& orders_;
+  SourceContext& context_;
   const std::vector<int32_t>* columns_ = nullptr;  // of this file, once its header is read
   uint64_t line_ = 1;                              // that begins where the last call ended
 };

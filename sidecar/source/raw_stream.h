@@ -11,6 +11,7 @@ namespace headrace::side {
 
 class RawStream : public ByteStream {
  public:
+  bool plain() const override { return true; }
   // Back to the file's first byte. Costs nothing after a first short Read.
   virtual void Rewind() = 0;
   virtual const std::string& path() const = 0;

@@ -82,7 +82,7 @@ class ReadFilesDataset : public Dataset<Record> {
           ASSIGN_OR_RETURN(const bool more, ReadOne(*files_, file));
           no_more_files_ = !more;
           if (more) {
-            ASSIGN_OR_RETURN(slot, read_.format_.open(*read_.context_, file.index));
+            ASSIGN_OR_RETURN(slot, OpenRecords(read_.format_, *read_.context_, file.index));
           }
         }
         if (slot == nullptr) {
@@ -171,7 +171,7 @@ Status CheckFirstHeader(const Plan& plan, const TransformContext& transform, Sou
   File first;
   ASSIGN_OR_RETURN(const bool any, ReadOne(*files->Iterate({}), first));
   if (!any) return {};
-  ASSIGN_OR_RETURN(const auto records, context->format->open(*context, first.index));
+  ASSIGN_OR_RETURN(const auto records, OpenRecords(*context->format, *context, first.index));
   Record record;
   return ReadOne(*records, record).status();
 }

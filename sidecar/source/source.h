@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <vector>
 
@@ -19,6 +20,7 @@
 namespace headrace::side {
 
 struct Format;
+class Framer;
 class StoredBlock;
 
 // Outlives every data set and stream of a loader.
@@ -33,22 +35,37 @@ struct SourceContext {
   BytesBlockPool blocks;
   Quarantine quarantine;
   std::atomic<uint64_t> bytes_read{0};
-  std::set<std::vector<int32_t>> column_orders;  // that blocks refer to (BytesBlock::Origin::columns)
+  // Whether records that are not delivered shall not be read: where they lie is remembered while a file is read.
+  bool cuts = false;
 
-  // The index of a file, made when it is first asked for.
+  // The records of a file by number; of a framed format, the whole file is read for that if they are not known.
   Result<StoredBlock*> Stored(const Format& format, uint32_t file);
+  // The same, or nullptr if they are not known.
+  Result<StoredBlock*> FindStored(const Format& format, uint32_t file);
+  // Takes the offsets of a RecordIndex of a file that was read to its end; unless they are too many to be kept.
+  void KeepIndex(uint32_t file, std::vector<uint64_t> offsets);
+  static constexpr uint64_t kMostIndexedRecords = 16 << 20;  // 128 MiB
+
+  // Columns for BytesBlock::Origin::columns to refer to. Any thread.
+  const std::vector<int32_t>* KeepColumns(std::vector<int32_t> columns);
 
  private:
+  uint64_t indexed_records_ = 0;  // by KeepIndex
+  std::vector<bool> looked_for_;  // by file: whether there is an index beside it
+  std::mutex columns_mutex_;
+  std::set<std::vector<int32_t>> column_orders_;
   std::vector<std::unique_ptr<StoredBlock>> stored_;  // by file
 };
 
 // A file format: one file in this folder and one line in table.cc.
 struct Format {
-  // Opens one file of `context.files` as a stream of its records.
-  Result<std::unique_ptr<Stream<Record>>> (*open)(SourceContext& context, uint32_t file);
   // Decodes its records into the features.
   std::unique_ptr<Decoder> (*decoder)(const InputSpec& spec);
-  // Finds where each record of a file is; nullptr for formats of which that is not known without reading all of it.
+  // Framed formats: finds the records in a file's bytes. Others have `open`.
+  std::unique_ptr<Framer> (*framer)(SourceContext& context) = nullptr;
+  // Opens one file of `context.files` as a stream of its records.
+  Result<std::unique_ptr<Stream<Record>>> (*open)(SourceContext& context, uint32_t file) = nullptr;
+  // Finds where each record of a file is, without reading it.
   Result<std::unique_ptr<StoredBlock>> (*index)(SourceContext& context, uint32_t file) = nullptr;
   // Each file says first which columns it has.
   bool headers = false;
@@ -56,6 +73,8 @@ struct Format {
   Result<std::vector<Feature>> (*features)(SourceContext& context, uint32_t file) = nullptr;
 };
 const Format& FormatOf(FileFormat format);
+// Opens one file of `context.files`, in the way of its format.
+Result<std::unique_ptr<Stream<Record>>> OpenRecords(const Format& format, SourceContext& context, uint32_t file);
 
 // Gives a spec that leaves its features to the files those of the first of `files`, which are moved from only in
 // between. Does nothing for any other spec. Errors: InvalidArgument where the pipeline does not go with them; those of

@@ -27,6 +27,7 @@ class StoredBlock : public Block {
   size_t memory() const override { return sizeof(*this); }
   std::string Place(int64_t row) const override;
 
+  const std::string& path() const;  // of the file
   // The file, opened by the first who asks. Any thread.
   Result<StoredFile*> file() const;
 
@@ -43,7 +44,9 @@ class StoredBlock : public Block {
 // has become shorter.
 Status ReadStored(std::span<const Record> records, uint8_t* out);
 
-// The records of a file in its order, for formats that index it.
+// The records of a file in its order.
+std::unique_ptr<Stream<Record>> StreamOf(StoredBlock* block);
+// The same, for formats with an index.
 Result<std::unique_ptr<Stream<Record>>> OpenStoredRecords(SourceContext& context, uint32_t file);
 
 // The records of `files`, file after file, for formats that index them.

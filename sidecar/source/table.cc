@@ -6,48 +6,46 @@
 #include "sidecar/source/fixed_records.h"
 #include "sidecar/source/lines.h"
 #include "sidecar/source/source.h"
+#include "sidecar/source/stored_block.h"
 #include "sidecar/source/tar.h"
 #include "sidecar/source/tfrecord.h"
 
 namespace headrace::side {
 namespace {
 
-template <std::unique_ptr<Framer> (*MakeFramer)()>
-Result<std::unique_ptr<Stream<Record>>> OpenFramed(SourceContext& context, uint32_t file) {
-  return ReadBlocks(context, file, MakeFramer());
+std::unique_ptr<Framer> FrameSamples(SourceContext&) { return MakeTarFramer(); }
+std::unique_ptr<Framer> FrameTFRecords(SourceContext&) { return MakeTFRecordFramer(); }
+template <BlankLines Blank>
+std::unique_ptr<Framer> FrameLinesOf(SourceContext&) {
+  return MakeLineFramer(Blank);
 }
 
-template <BlankLines Blank>
-Result<std::unique_ptr<Stream<Record>>> OpenLines(SourceContext& context, uint32_t file) {
-  return ReadBlocks(context, file, MakeLineFramer(Blank));
+std::unique_ptr<Decoder> DecodeTFRecords(const InputSpec& spec) {
+  return CheckTFRecords(spec.features.empty() ? MakeBytesDecoder() : MakeExampleDecoder(PaddedFeatures(spec)));
 }
+std::unique_ptr<Decoder> DecodeText(const InputSpec&) { return MakeBytesDecoder(); }
+std::unique_ptr<Decoder> DecodeCsv(const InputSpec& spec) {
+  return MakeCsvDecoder(spec.features, std::get<FilesSource>(spec.source).csv.delimiter);
+}
+std::unique_ptr<Decoder> DecodeJson(const InputSpec& spec) {
+  return spec.features.empty() ? MakeBytesDecoder() : MakeJsonDecoder(PaddedFeatures(spec));
+}
+std::unique_ptr<Decoder> DecodeSamples(const InputSpec& spec) { return MakeSampleDecoder(PaddedFeatures(spec)); }
+std::unique_ptr<Decoder> DecodeColumns(const InputSpec& spec) { return MakeColumnsDecoder(PaddedFeatures(spec)); }
 
 }  // namespace
 
 const Format& FormatOf(FileFormat format) {
-  static constexpr Format kTFRecord = {
-      OpenFramed<MakeTFRecordFramer>, [](const InputSpec& spec) {
-        return CheckTFRecords(spec.features.empty() ? MakeBytesDecoder() : MakeExampleDecoder(PaddedFeatures(spec)));
-      }};
-  static constexpr Format kText = {OpenLines<BlankLines::kAreRecords>,
-                                   [](const InputSpec&) { return MakeBytesDecoder(); }};
-  static constexpr Format kCsv = {
-      [](SourceContext& context, uint32_t file) { return ReadBlocks(context, file, MakeCsvFramer(context)); },
-      [](const InputSpec& spec) {
-        return MakeCsvDecoder(spec.features, std::get<FilesSource>(spec.source).csv.delimiter);
-      },
-      nullptr, true};
-  static constexpr Format kJsonLines = {OpenLines<BlankLines::kArePassedOver>, [](const InputSpec& spec) {
-                                          return spec.features.empty() ? MakeBytesDecoder()
-                                                                       : MakeJsonDecoder(PaddedFeatures(spec));
-                                        }};
-  static constexpr Format kFixedLength = {OpenStoredRecords, MakeFixedDecoder, IndexFixedLength};
-  static constexpr Format kNumPy = {OpenStoredRecords, MakeFixedDecoder, IndexNumPy};
-  static constexpr Format kColumns = {OpenColumns,
-                                      [](const InputSpec& spec) { return MakeColumnsDecoder(PaddedFeatures(spec)); },
-                                      nullptr, true, FeaturesOfColumns};
-  static constexpr Format kWebDataset = {OpenFramed<MakeTarFramer>,
-                                         [](const InputSpec& spec) { return MakeSampleDecoder(PaddedFeatures(spec)); }};
+  static constexpr Format kTFRecord = {.decoder = DecodeTFRecords, .framer = FrameTFRecords};
+  static constexpr Format kText = {.decoder = DecodeText, .framer = FrameLinesOf<BlankLines::kAreRecords>};
+  static constexpr Format kCsv = {.decoder = DecodeCsv, .framer = MakeCsvFramer, .headers = true};
+  static constexpr Format kJsonLines = {.decoder = DecodeJson, .framer = FrameLinesOf<BlankLines::kArePassedOver>};
+  static constexpr Format kFixedLength = {
+      .decoder = MakeFixedDecoder, .open = OpenStoredRecords, .index = IndexFixedLength};
+  static constexpr Format kNumPy = {.decoder = MakeFixedDecoder, .open = OpenStoredRecords, .index = IndexNumPy};
+  static constexpr Format kColumns = {
+      .decoder = DecodeColumns, .open = OpenColumns, .headers = true, .features = FeaturesOfColumns};
+  static constexpr Format kWebDataset = {.decoder = DecodeSamples, .framer = FrameSamples};
   switch (format) {
     case FileFormat::kTFRecord: return kTFRecord;
     case FileFormat::kText: return kText;
@@ -60,6 +58,15 @@ const Format& FormatOf(FileFormat format) {
     case FileFormat::kWebDataset: return kWebDataset;
   }
   return kTFRecord;
+}
+
+Result<std::unique_ptr<Stream<Record>>> OpenRecords(const Format& format, SourceContext& context, uint32_t file) {
+  if (format.framer == nullptr) return format.open(context, file);
+  if (context.cuts) {
+    ASSIGN_OR_RETURN(StoredBlock* const known, context.FindStored(format, file));
+    if (known != nullptr) return StreamOf(known);
+  }
+  return ReadBlocks(context, file, format.framer(context));
 }
 
 Status FillFeatures(InputSpec* spec, FileTable* files) {

@@ -14,6 +14,19 @@ class TarFramer : public Framer {
  public:
   // Where a sample ends is seen by the member after it.
   Outcome Frame(BytesBlock* block, size_t size, bool last) override {
+    Outcome outcome = FrameMembers(block, size, last);
+    if (last) state_ = State::kMembers;  // what is framed next is from elsewhere
+    return outcome;
+  }
+
+ private:
+  enum class State {
+    kMembers,
+    kAfterEnd,  // of an archive: what follows is padding, or another archive
+    kIgnoring,  // padding that is not of zeros
+  };
+
+  Outcome FrameMembers(BytesBlock* block, size_t size, bool last) {
     const std::span<const uint8_t> bytes(block->data(), size);
     if (state_ == State::kIgnoring) return {size, {}, 0};
     size_t begin = 0;  // of the sample
@@ -52,13 +65,6 @@ class TarFramer : public Framer {
     AddSample(block, begin, at);
     return {size, {}, 0};
   }
-
- private:
-  enum class State {
-    kMembers,
-    kAfterEnd,  // of an archive: what follows is padding, or another archive
-    kIgnoring,  // padding that is not of zeros
-  };
 
   void AddSample(BytesBlock* block, size_t begin, size_t end) {
     if (!key_.empty()) block->Add(begin, end - begin);

@@ -39,6 +39,7 @@ class TFRecordFramer : public Framer {
  public:
   Outcome Frame(BytesBlock* block, size_t size, bool last) override {
     block->origin.before = kHeaderBytes;
+    block->origin.after = kFooterBytes;
     size_t at = 0;
     while (at < size) {
       const size_t here = size - at;

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "common/spec/input_spec.h"
 #include "sidecar/core/dataset.h"
 #include "sidecar/core/random.h"
+#include "sidecar/transform/compaction.h"
 
 namespace headrace::side {
 
@@ -23,8 +25,9 @@ inline uint64_t ShuffleKey(const Shuffle& shuffle, uint64_t position, Pass pass)
 template <typename T>
 class ShuffleDataset : public Dataset<T> {
  public:
-  ShuffleDataset(DatasetPtr<T> input, const Shuffle& shuffle, uint64_t position)
-      : input_(std::move(input)), shuffle_(shuffle), position_(position) {}
+  // `blocks` (may be null): that records lie in.
+  ShuffleDataset(DatasetPtr<T> input, const Shuffle& shuffle, uint64_t position, BytesBlockPool* blocks = nullptr)
+      : input_(std::move(input)), shuffle_(shuffle), position_(position), blocks_(blocks) {}
 
   std::unique_ptr<Stream<T>> Iterate(Pass pass) const override { return std::make_unique<ShuffleStream>(*this, pass); }
 
@@ -36,7 +39,9 @@ class ShuffleDataset : public Dataset<T> {
           pass_(pass),
           input_(shuffle.input_->Iterate(pass)),
           buffer_size_(static_cast<size_t>(shuffle.shuffle_.buffer_size)),
-          random_(ShuffleKey(shuffle.shuffle_, shuffle.position_, pass)) {}
+          random_(ShuffleKey(shuffle.shuffle_, shuffle.position_, pass)) {
+      if (shuffle.blocks_ != nullptr) compaction_.emplace(shuffle.blocks_);
+    }
 
     Result<size_t> Read(std::span<T> out) override {
       RETURN_IF_ERROR(Fill());
@@ -54,6 +59,7 @@ class ShuffleDataset : public Dataset<T> {
           std::swap(chosen, buffer_.back());
           buffer_.pop_back();
         }
+        if constexpr (std::is_same_v<T, Record>) VisitNext();
       }
       return written;
     }
@@ -74,6 +80,12 @@ class ShuffleDataset : public Dataset<T> {
     }
 
    private:
+    void VisitNext() {
+      if (!compaction_ || buffer_.empty()) return;
+      if (++visited_ >= buffer_.size()) visited_ = 0;
+      compaction_->Visit(&buffer_[visited_]);
+    }
+
     // Read's draws, n of them, from an input of `length` elements: fills buffered_ and drawn_until_. Returns how many
     // there were.
     uint64_t Draw(uint64_t n, uint64_t length) {
@@ -138,11 +150,14 @@ class ShuffleDataset : public Dataset<T> {
     bool started_ = false;            // something was read or passed over
     std::vector<uint64_t> buffered_;  // PassOver's: the number, in the input, of each element of the buffer
     uint64_t drawn_until_ = 0;        // ... and how many elements of the input the draws took
+    std::optional<Compaction> compaction_;
+    size_t visited_ = 0;  // by it, last
   };
 
   DatasetPtr<T> input_;
   const Shuffle shuffle_;
   const uint64_t position_;
+  BytesBlockPool* const blocks_;
 };
 
 }  // namespace headrace::side

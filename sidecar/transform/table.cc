@@ -28,7 +28,7 @@ DatasetPtr<T> Apply(const Shuffle& shuffle, const Site& site, DatasetPtr<T> inpu
     all.buffer_size = INT64_MAX;
     return std::make_unique<ShuffleDataset<T>>(std::move(input), all, site.position);
   }
-  return std::make_unique<ShuffleDataset<T>>(std::move(input), shuffle, site.position);
+  return std::make_unique<ShuffleDataset<T>>(std::move(input), shuffle, site.position, site.context.blocks);
 }
 
 template <typename T>

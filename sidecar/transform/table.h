@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/spec/plan.h"
+#include "sidecar/core/bytes_block.h"
 #include "sidecar/core/dataset.h"
 #include "sidecar/decode/decoder.h"
 
@@ -16,6 +17,7 @@ struct TransformContext {
   // For what looks into records; the spec outlives the data set. Not needed for a pipeline on files.
   const InputSpec* spec = nullptr;
   MakeDecoder source_decoder;
+  BytesBlockPool* blocks = nullptr;  // that records lie in, where they do
   // Takes the error of a record that a decoder refused; ok: the record is to be left out.
   std::function<Status(const Status& error)> take_error;
 };

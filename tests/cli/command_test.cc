@@ -152,6 +152,19 @@ TEST_F(CommandTest, ExplainAsJson) {
   EXPECT_THAT(outcome.output, HasSubstr("\"globalBatchSize\": 4"));
 }
 
+TEST_F(CommandTest, IndexIsKeptBesideTheFiles) {
+  const std::string data = Write("lines.txt", "one\ntwo\n\nfour");
+  const std::string input = Write("input.yaml",
+                                  "apiVersion: headrace.dev/v1alpha1\nkind: DistributedInput\nmetadata: {name: lines}\n"
+                                  "spec: {source: {files: {format: Text, paths: [\"*.txt\"]}}}\n");
+  EXPECT_EQ(Headrace({"index", "-f", input}).output, data + ": 4 records\n");
+  EXPECT_TRUE(std::filesystem::exists(directory_.path() + "/.headrace/lines.txt.index"));
+  EXPECT_EQ(Headrace({"index", "-f", input}).output, data + ": 4 records, as its index says\n");
+  const Outcome range = Headrace({"index", "-f", RangeInput("  - batch: {size: 4}\n")});
+  EXPECT_EQ(range.status, 1);
+  EXPECT_EQ(range.output, "headrace: spec.source: has no files to index\n");
+}
+
 TEST_F(CommandTest, BenchNamesTheLimit) {
   const std::string input = RangeInput("  - batch: {size: 4}\n");
   const Outcome outcome = Headrace({"bench", "-f", input, "--seconds", "1", "--workers", "2"});

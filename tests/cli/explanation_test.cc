@@ -80,9 +80,13 @@ TEST(ExplanationTest, APathThatMatchesNothingIsAWarning) {
 }
 
 TEST(ExplanationTest, MemoryOfTheRings) {
-  // 2 rows of int64 take a page; 2 steps ahead, one in the trainer's hands and one being written, for 2 replicas.
-  EXPECT_EQ(Explained(kRange, 1, 2)["memory"],
-            json::parse(R"({"slotBytes": 4096, "prefetchSteps": 2, "bytesPerWorker": 32768})"));
+  // 2 rows of int64 take a page; 4 steps ahead, one in the trainer's hands and one being written, for 2 replicas.
+  const json memory = Explained(kRange, 1, 2)["memory"];
+  EXPECT_EQ(memory["slotBytes"], 4096);
+  EXPECT_EQ(memory["prefetchSteps"], 4);
+  EXPECT_EQ(memory["bytesPerWorker"], 49152);
+  EXPECT_EQ(memory["shuffleBytes"], 0);
+  EXPECT_EQ(Explained(kRange, 2, 3)["memory"]["prefetchSteps"], 6);
 }
 
 TEST(ExplanationTest, MemoryCountsTheRoomForStrings) {

@@ -40,7 +40,7 @@ inline FileRecords ReadFile(FileFormat format, const std::string& path, Compress
   context.files.paths = {path};
   context.compression = compression;
   FileRecords all;
-  auto stream = FormatOf(format).open(context, 0);
+  auto stream = OpenRecords(FormatOf(format), context, 0);
   all.status = stream.status();
   std::vector<Record> records(block);
   while (all.status.ok()) {

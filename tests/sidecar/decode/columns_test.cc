@@ -13,7 +13,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 using ColumnsDecoder = OneParquetFile;
-};
 
 TEST_F(ColumnsDecoder, CastsToWhatIsAskedFor) {
   Write({{"i64", arrow::int64(), "[1, -2, 300]"},

@@ -15,6 +15,7 @@
 #include "common/ring/handshake.h"
 #include "common/ring/reader.h"
 #include "common/spec/names.h"
+#include "tests/fakes/http_faults.h"
 #include "tests/sidecar/files.h"
 
 namespace headrace::side {
@@ -244,6 +245,25 @@ TEST_F(Loader, DeliversWhatIsGoodBeforeADamagedRecord) {
   EXPECT_EQ(error.status().code(), Code::kCorrupt);
   EXPECT_THAT(error.status().message(), HasSubstr(path + ": record at byte " + std::to_string(damaged_at)));
   EXPECT_EQ(Stop(), 1);
+}
+
+// A store that does not answer, on which the loader would wait, with retries, for minutes: while it starts, and later.
+TEST_F(Loader, EndsWhenToldToWhileAStoreIsSilent) {
+  for (const bool at_start : {true, false}) {
+    fakes::HttpFaults store([at_start](const fakes::SeenRequest& request) {
+      const auto range = request.headers.find("range");
+      const bool asks_for_size = range != request.headers.end() && range->second == "bytes=0-0";
+      if (asks_for_size && !at_start) return fakes::RangeOf(request, std::string(1 << 20, 'x'));
+      fakes::Answer answer;
+      answer.silent = true;
+      return answer;
+    });
+    Plan(R"({"source": {"files": {"paths": [")" + store.url() +
+         R"(/a.tfrecord"]}}, "pipeline": [{"batch": {"size": 4}}]})");
+    Start();
+    ASSERT_TRUE(Eventually([&] { return store.requests().size() > (at_start ? 0 : 1); }));
+    EXPECT_EQ(Stop(), 0);
+  }
 }
 
 }  // namespace

@@ -11,7 +11,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 using Columns = OneParquetFile;
-};
 
 TEST_F(Columns, WithoutFeaturesAllColumnsThatAreOffered) {
   Write({{"n", arrow::int32(), "[1]"},

@@ -25,7 +25,7 @@ class Lines : public testing::Test {
   std::vector<std::string> Places(const std::string& bytes, FileFormat format, size_t step = 1) {
     SourceContext context;
     context.files.paths = {folder_.Write("a.txt", bytes)};
-    const auto stream = FormatOf(format).open(context, 0);
+    const auto stream = OpenRecords(FormatOf(format), context, 0);
     std::vector<std::string> places;
     Record record;
     for (size_t i = 0; *ReadOne(**stream, record); ++i) {
@@ -100,7 +100,7 @@ TEST_F(Lines, AreNumberedOnInLaterBlocks) {
 TEST_F(Lines, ArePassedOverByNumber) {
   SourceContext context;
   context.files.paths = {folder_.Write("a.txt", "a\nb\n\nc\n")};
-  const auto stream = FormatOf(FileFormat::kText).open(context, 0);
+  const auto stream = OpenRecords(FormatOf(FileFormat::kText), context, 0);
   EXPECT_EQ(*(*stream)->PassOver(3), 3u);
   Record record;
   ASSERT_TRUE(*ReadOne(**stream, record));

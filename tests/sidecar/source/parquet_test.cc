@@ -16,7 +16,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 using ParquetTest = OneParquetFile;
-};
 
 // ---- However it is stored
 

@@ -1,0 +1,131 @@
+// What a shuffle's buffer takes of memory, and that its records stay the same. Expected bounds: of compaction.h.
+#include "sidecar/transform/compaction.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "sidecar/transform/shuffle.h"
+
+namespace headrace::side {
+namespace {
+
+constexpr size_t kRecordBytes = 1000;
+constexpr size_t kBefore = 12;
+constexpr size_t kAfter = 4;
+constexpr size_t kWhole = kBefore + kRecordBytes + kAfter;
+
+// Records of kRecordBytes bytes, each of which begins with its number, with a frame around them.
+class Numbers : public Dataset<Record> {
+ public:
+  Numbers(BytesBlockPool* pool, uint64_t count) : pool_(*pool), count_(count) {}
+  std::unique_ptr<Stream<Record>> Iterate(Pass) const override { return std::make_unique<NumberStream>(*this); }
+
+ private:
+  class NumberStream : public Stream<Record> {
+   public:
+    explicit NumberStream(const Numbers& numbers) : numbers_(numbers) {}
+    Result<size_t> Read(std::span<Record> out) override {
+      if (next_ == numbers_.count_) return size_t{0};
+      if (!block_ || row_ == rows_) NewBlock();
+      out[0].block = block_;
+      out[0].value = row_++;
+      ++next_;
+      return size_t{1};
+    }
+
+   private:
+    void NewBlock() {
+      BytesBlock* const block = numbers_.pool_.Get(BytesBlockPool::kUsualBytes);
+      block_ = BlockRef(block);
+      block->origin = {&path_, next_ * kWhole, kBefore, kAfter};
+      row_ = 0;
+      rows_ = static_cast<int64_t>(block->capacity() / kWhole);
+      for (int64_t row = 0; row < rows_; ++row) {
+        uint8_t* const record = block->data() + static_cast<size_t>(row) * kWhole;
+        const uint64_t number = next_ + static_cast<uint64_t>(row);
+        std::memset(record, static_cast<int>(number % 251), kWhole);
+        std::memcpy(record + kBefore, &number, sizeof number);
+        block->Add(static_cast<size_t>(row) * kWhole + kBefore, kRecordBytes);
+      }
+    }
+
+    const Numbers& numbers_;
+    const std::string path_ = "numbers";
+    BlockRef block_;
+    int64_t row_ = 0;
+    int64_t rows_ = 0;
+    uint64_t next_ = 0;
+  };
+
+  BytesBlockPool& pool_;
+  const uint64_t count_;
+};
+
+TEST(Compaction, BoundsTheMemoryOfAShuffle) {
+  constexpr uint64_t kCount = 300000;
+  constexpr int64_t kBuffer = 80000;  // 80 MB of records: more than is left alone
+  constexpr double kLeastBytes = static_cast<double>(kBuffer) * kWhole;
+  for (const bool compacts : {false, true}) {
+    BytesBlockPool pool;
+    Shuffle shuffle;
+    shuffle.buffer_size = kBuffer;
+    shuffle.seed = 3;
+    const ShuffleDataset<Record> shuffled(std::make_unique<Numbers>(&pool, kCount), shuffle, 0,
+                                          compacts ? &pool : nullptr);
+    const auto stream = shuffled.Iterate({});
+    size_t most = 0;
+    std::vector<bool> seen(kCount);
+    Record record;
+    for (uint64_t i = 0; i < kCount; ++i) {
+      ASSERT_TRUE(*ReadOne(*stream, record));
+      uint64_t number = 0;
+      const auto bytes = record.bytes();
+      std::memcpy(&number, bytes.data(), sizeof number);
+      ASSERT_LT(number, kCount);
+      ASSERT_FALSE(seen[number]);
+      seen[number] = true;
+      // Its bytes and those around it are its own, and messages say where it was.
+      ASSERT_EQ(bytes.size(), kRecordBytes);
+      ASSERT_EQ(bytes.data()[kRecordBytes + kAfter - 1], number % 251);
+      ASSERT_EQ(*(bytes.data() - kBefore), number % 251);
+      if (number % 1000 == 7) {
+        ASSERT_EQ(record.Place(), "numbers: record at byte " + std::to_string(number * kWhole));
+      }
+      most = std::max(most, pool.live_bytes());
+    }
+    EXPECT_FALSE(*ReadOne(*stream, record));
+    record = {};
+    if (compacts) {
+      EXPECT_LT(static_cast<double>(most), 2.75 * kLeastBytes);
+    } else {
+      EXPECT_GT(static_cast<double>(most), 2.75 * kLeastBytes) << "there is nothing to be compacted";
+    }
+  }
+}
+
+TEST(Compaction, GivesBackWhatItTook) {
+  BytesBlockPool pool;
+  {
+    Shuffle shuffle;
+    shuffle.buffer_size = 80000;
+    const ShuffleDataset<Record> shuffled(std::make_unique<Numbers>(&pool, 200000), shuffle, 0, &pool);
+    const auto stream = shuffled.Iterate({});
+    std::vector<Record> some(120000);
+    size_t read = 0;
+    while (read < some.size()) {
+      const auto more = stream->Read(std::span(some).subspan(read));
+      ASSERT_TRUE(more.ok());
+      read += *more;
+      // Only a few are held at a time.
+      for (size_t i = 0; i + 1000 < read; ++i) some[i] = {};
+    }
+    EXPECT_GT(pool.live_bytes(), 0u);
+  }
+  EXPECT_EQ(pool.live_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace headrace::side
