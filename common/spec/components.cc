@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/words.h"
+#include "common/spec/bucket_batch.h"
 #include "common/spec/expression.h"
 #include "common/spec/map.h"
 #include "common/spec/padding.h"
@@ -122,6 +123,8 @@ std::vector<TensorSpec> RecordComponents(const InputSpec& spec, size_t stages, s
       status = ApplyMap(*map, components);
     } else if (const auto* filter = std::get_if<Filter>(&transformation); filter != nullptr && errors != nullptr) {
       status = Expression::Parse(filter->expression, components).status();
+    } else if (const auto* batch = std::get_if<Batch>(&transformation); batch != nullptr && batch->buckets) {
+      status = BucketedComponent(*batch->buckets, components).status();
     }
     if (status.ok() || errors == nullptr) continue;
     errors->push_back({"spec.pipeline[" + std::to_string(i) + "]." + std::string(TransformationName(transformation)),

@@ -28,6 +28,7 @@ struct CardinalityOf {
     return Finite() ? n * repeat.count : n;
   }
   int64_t operator()(const Batch& batch) const {
+    if (batch.buckets && n != kInfiniteCardinality) return kUnknownCardinality;  // in tf.data even of nothing
     if (!Finite()) return n;
     return batch.drop_remainder ? n / batch.size : (n + batch.size - 1) / batch.size;
   }
@@ -81,8 +82,8 @@ ElementShape PipelineElement(const InputSpec& spec) {
     if (const auto* batch = std::get_if<Batch>(&transformation)) {
       ++element.batch_dims;
       for (TensorSpec& component : element.components) {
-        component.shape.insert(component.shape.begin(),
-                               batch->drop_remainder && !spec.on_error.skip ? batch->size : kUnknownDim);
+        const bool full = batch->drop_remainder && !batch->buckets && !spec.on_error.skip;
+        component.shape.insert(component.shape.begin(), full ? batch->size : kUnknownDim);
       }
     }
   }

@@ -69,10 +69,18 @@ struct Batch {
     double value = 0;
     bool operator==(const Padding&) const = default;
   };
+  // What bucketBatch batches records of like length by (tf.data's bucket_by_sequence_length): bucket b takes those of
+  // boundaries[b - 1] <= length < boundaries[b], and makes batches of sizes[b] of them.
+  struct Buckets {
+    std::string feature;              // whose length; "": the only component
+    std::vector<int64_t> boundaries;  // rising
+    std::vector<int64_t> sizes;       // one more
+  };
   int64_t size = 0;
   bool drop_remainder = false;
   bool padded = false;  // written as paddedBatch
   std::vector<Padding> paddings;
+  std::optional<Buckets> buckets;  // written as bucketBatch; `size` is their largest
 };
 struct Take {
   int64_t count = 0;

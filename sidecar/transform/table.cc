@@ -2,6 +2,7 @@
 
 #include "sidecar/core/random.h"
 #include "sidecar/transform/batch.h"
+#include "sidecar/transform/bucket_batch.h"
 #include "sidecar/transform/cache.h"
 #include "sidecar/transform/counted.h"
 #include "sidecar/transform/enumerate.h"
@@ -81,12 +82,16 @@ DatasetPtr<Record> Apply(const Enumerate& enumerate, const Site&, DatasetPtr<Rec
 }
 
 // The site's position counts from 1: the stages before it are one fewer.
-DatasetPtr<Record> Apply(const Filter& filter, const Site& site, DatasetPtr<Record> input) {
-  return MakeFilter(std::move(input), filter, *site.context.spec, site.position - 1, site.context.source_decoder,
-                    site.context.take_error);
+LookSite LookAt(const Site& site) {
+  return {*site.context.spec, site.position - 1, site.context.source_decoder, site.context.take_error};
 }
 
-DatasetPtr<Batch> Apply(const headrace::Batch& batch, const Site&, DatasetPtr<Record> input) {
+DatasetPtr<Record> Apply(const Filter& filter, const Site& site, DatasetPtr<Record> input) {
+  return MakeFilter(std::move(input), filter, LookAt(site));
+}
+
+DatasetPtr<Batch> Apply(const headrace::Batch& batch, const Site& site, DatasetPtr<Record> input) {
+  if (batch.buckets) return MakeBucketBatch(std::move(input), batch, LookAt(site));
   return MakeBatch(std::move(input), batch.size, batch.drop_remainder);
 }
 
