@@ -21,6 +21,7 @@ struct CardinalityOf {
   int64_t operator()(const Map&) const { return n; }
   int64_t operator()(const Cache&) const { return n; }
   int64_t operator()(const Filter&) const { return n == 0 ? 0 : kUnknownCardinality; }
+  int64_t operator()(const Pack&) const { return n <= 0 ? n : kUnknownCardinality; }
   int64_t operator()(const Interleave&) const { return n; }
   int64_t operator()(const Repeat& repeat) const {
     if (repeat.count == 0 || n == 0) return 0;

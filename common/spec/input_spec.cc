@@ -274,6 +274,9 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
       if (std::holds_alternative<Filter>(pipeline[i]) && batches > 0) {
         errors->push_back({item, "must come before batch: it keeps or drops records"});
       }
+      if (std::holds_alternative<Pack>(pipeline[i]) && batches > 0) {
+        errors->push_back({item, "must come before batch: it packs records"});
+      }
       if (const auto* shard = std::get_if<Shard>(&pipeline[i]);
           shard != nullptr && shard->hint && policy != AutoShardPolicy::kHint) {
         errors->push_back({item,

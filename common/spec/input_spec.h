@@ -159,8 +159,15 @@ struct Cache {
   std::optional<int64_t> max_bytes;  // more is an error; none: as much as it takes
 };
 
+// Packs the sequences of consecutive records, in their order, into rows of `length` values. Before any batch.
+struct Pack {
+  int64_t length = 1;
+  std::vector<std::string> features;  // empty: all that are ragged
+  bool split = false;                 // a sequence may go on in the next row; else it begins one where it does not fit
+};
+
 using Transformation =
-    std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard, Map, Filter, Cache>;
+    std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard, Map, Filter, Cache, Pack>;
 // The field of the CRD that holds it: "shuffle", "repeat", ...
 std::string_view TransformationName(const Transformation& transformation);
 

@@ -8,6 +8,7 @@
 #include "common/spec/bucket_batch.h"
 #include "common/spec/map.h"
 #include "common/spec/object_reader.h"
+#include "common/spec/pack.h"
 
 namespace headrace {
 namespace {
@@ -193,6 +194,7 @@ constexpr std::array<Entry, std::variant_size_v<Transformation> + 2> kTransforma
     {"map", false, ParseMap, MapToJson},
     {"filter", false, ParseFilter, FilterToJson},
     {"cache", false, ParseCache, CacheToJson},
+    {"pack", false, ParsePack, PackToJson},
     {"paddedBatch", false, ParsePaddedBatch, PaddedBatchToJson},
     {"bucketBatch", false, ParseBucketBatch, BucketBatchToJson},
 }};

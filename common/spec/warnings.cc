@@ -120,14 +120,24 @@ std::string CountsOnEachWorker(const Plan& plan, const Topology& topology) {
   return "";
 }
 
-std::string FilteredShards(const Plan& plan, const Topology& topology) {
-  const size_t filter = Find<Filter>(plan);
-  if (!ShardsBeforePipeline(plan, topology) || !Stands(plan, filter) ||
+// What becomes of records whose number follows from what they hold; "" where it does not.
+std::string_view LooksAndDoes(const Transformation& transformation) {
+  if (std::holds_alternative<Filter>(transformation)) return "filters";
+  if (std::holds_alternative<Pack>(transformation)) return "packs";
+  const auto* batch = std::get_if<Batch>(&transformation);
+  return batch != nullptr && batch->buckets ? "buckets" : "";
+}
+
+std::string UnequalShards(const Plan& plan, const Topology& topology) {
+  size_t looks = 0;
+  while (Stands(plan, looks) && LooksAndDoes(plan.spec.pipeline[looks]).empty()) ++looks;
+  if (!ShardsBeforePipeline(plan, topology) || !Stands(plan, looks) ||
       Cardinality(plan.spec) == kInfiniteCardinality) {
     return "";
   }
-  return Field(plan, filter) +
-         ": under policy File each worker filters its own files, so workers may be left with unequal numbers of "
+  return Field(plan, looks) + ": under policy File each worker " +
+         std::string(LooksAndDoes(plan.spec.pipeline[looks])) +
+         " its own files, so workers may be left with unequal numbers of "
          "records, "
          "and those with fewer get batches without rows until the last one ends; repeat endlessly and count steps, or "
          "set spec.distribution.autoShardPolicy to Data";
@@ -149,7 +159,7 @@ constexpr std::array<PlanWarning, 5> kPlanWarnings = {ShuffleOfBatches, ShuffleO
                                                       CacheNeverFilled, SeededParameterServer};
 
 using TopologyWarning = std::string (*)(const Plan&, const Topology&);
-constexpr std::array<TopologyWarning, 4> kTopologyWarnings = {UnevenBatch, CountsOnEachWorker, FilteredShards,
+constexpr std::array<TopologyWarning, 4> kTopologyWarnings = {UnevenBatch, CountsOnEachWorker, UnequalShards,
                                                               EmptyBatchesOnTpu};
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "sidecar/transform/counted.h"
 #include "sidecar/transform/enumerate.h"
 #include "sidecar/transform/filter.h"
+#include "sidecar/transform/pack.h"
 #include "sidecar/transform/repeat.h"
 #include "sidecar/transform/shuffle.h"
 
@@ -90,6 +91,10 @@ DatasetPtr<Record> Apply(const Filter& filter, const Site& site, DatasetPtr<Reco
   return MakeFilter(std::move(input), filter, LookAt(site));
 }
 
+DatasetPtr<Record> Apply(const Pack& pack, const Site& site, DatasetPtr<Record> input) {
+  return MakePack(std::move(input), pack, LookAt(site), site.field);
+}
+
 DatasetPtr<Batch> Apply(const headrace::Batch& batch, const Site& site, DatasetPtr<Record> input) {
   if (batch.buckets) return MakeBucketBatch(std::move(input), batch, LookAt(site));
   return MakeBatch(std::move(input), batch.size, batch.drop_remainder);
@@ -114,7 +119,7 @@ AnyDataset ApplyPipeline(const TransformContext& context, DatasetPtr<Record> inp
     const Site site = SiteOf(transformations, i, "spec.pipeline", context);
     dataset = std::visit(
         [&](const auto& transformation, auto& on) -> AnyDataset {
-          // ParseInputSpec lets no enumerate, filter or interleave stand after a batch.
+          // ParseInputSpec lets no enumerate, filter, pack or interleave stand after a batch.
           if constexpr (requires { Apply(transformation, site, std::move(on)); }) {
             return Apply(transformation, site, std::move(on));
           } else {
