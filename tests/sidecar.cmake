@@ -9,6 +9,8 @@ headrace_test(sidecar/decode/image DEPS headrace::sidecar ZLIB::ZLIB JPEG::JPEG 
 headrace_test(sidecar/decode/json DEPS headrace::sidecar)
 headrace_test(sidecar/decode/map DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/decode/map_decode_raw DEPS headrace::sidecar)
+headrace_test(sidecar/decode/sample DEPS headrace::sidecar ZLIB::ZLIB JPEG::JPEG PNG::PNG)
+headrace_test(sidecar/decode/tar_member DEPS headrace::sidecar)
 headrace_test(sidecar/distribute/cut DEPS headrace::sidecar)
 # Object stores, against web servers of ours with faults.
 add_library(http_faults STATIC fakes/http_faults.cc)
@@ -55,6 +57,7 @@ set(COMPRESSION ${LZ4} ${SNAPPY} ${ZSTD} BZip2::BZip2 ZLIB::ZLIB)
 headrace_test(sidecar/source/compression DEPS headrace::sidecar ${COMPRESSION})
 headrace_test(sidecar/source/csv DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/source/lines DEPS headrace::sidecar ZLIB::ZLIB)
+headrace_test(sidecar/source/tar DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/source/tfrecord DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/source/fixed_records DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/source/framed_records DEPS headrace::sidecar ZLIB::ZLIB)
@@ -73,7 +76,7 @@ headrace_test(sidecar/loader/process DEPS headrace::sidecar http_faults ZLIB::ZL
 add_dependencies(sidecar_loader_process_test headrace-loader)
 
 # Built with libFuzzer by hand (see tests/fuzz/ring_header_fuzz.cc); ctest runs their fixed mutations.
-foreach(format compression csv example image json lines tfrecord)
+foreach(format compression csv example image json lines tar tfrecord)
   add_executable(${format}_fuzz fuzz/${format}_fuzz.cc)
   target_link_libraries(${format}_fuzz PRIVATE headrace::sidecar GTest::gtest ${COMPRESSION} JPEG::JPEG PNG::PNG)
   set_target_properties(${format}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

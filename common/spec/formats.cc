@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/words.h"
+#include "common/spec/sample_features.h"
 #include "common/spec/text_formats.h"
 
 namespace headrace {
@@ -31,6 +32,7 @@ constexpr FormatEntry kFormats[] = {
     {"NumPy", FileFormat::kNumPy, true, false},
     {"Parquet", FileFormat::kParquet, false, false, "", true},
     {"Arrow", FileFormat::kArrow, false, true, "", true},
+    {"WebDataset", FileFormat::kWebDataset, true},
 };
 
 const FormatEntry& EntryOf(FileFormat format) {
@@ -116,6 +118,7 @@ void CheckFormat(const InputSpec& spec, std::vector<FieldError>* errors) {
   if (files.format == FileFormat::kText) CheckText(spec, errors);
   if (files.format == FileFormat::kCsv) CheckCsv(spec, errors);
   if (files.format == FileFormat::kJsonLines) CheckJsonLines(spec, errors);
+  if (files.format == FileFormat::kWebDataset) CheckSamples(spec, errors);
   if (files.format != FileFormat::kFixedLength && files.format != FileFormat::kNumPy) return;
   int64_t bytes = 0;
   for (size_t i = 0; i < spec.features.size(); ++i) {

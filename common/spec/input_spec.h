@@ -16,7 +16,7 @@
 
 namespace headrace {
 
-enum class FileFormat { kTFRecord, kText, kCsv, kJsonLines, kFixedLength, kNumPy, kParquet, kArrow };
+enum class FileFormat { kTFRecord, kText, kCsv, kJsonLines, kFixedLength, kNumPy, kParquet, kArrow, kWebDataset };
 // Where a record is a string of bytes, which without features is delivered as such: the name of that component; else
 // "".
 constexpr const char* RecordName(FileFormat format) {

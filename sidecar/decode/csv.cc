@@ -26,12 +26,6 @@ CsvCell::Kind KindOf(DType dtype) {
   }
 }
 
-bool StoreBool(std::string_view text, uint8_t* out) {
-  text = TrimmedNumber(text);
-  *out = text == "1" || text == "true" || text == "True" || text == "TRUE";
-  return *out != 0 || text == "0" || text == "false" || text == "False" || text == "FALSE";
-}
-
 // A column that a feature is read from.
 struct Target {
   const Feature* feature = nullptr;
@@ -143,13 +137,7 @@ bool StoreCsvField(const CsvCell& cell, std::string_view text, uint8_t* out) {
     if (cell.default_value != nullptr) std::memcpy(out, cell.default_value->data(), cell.default_value->size());
     return cell.default_value != nullptr;
   }
-  if (cell.dtype == DType::kBool) return StoreBool(text, out);
-  return WithType(cell.dtype, [&](auto type) {
-    typename decltype(type)::type value;
-    if (!ParseNumber(text, &value)) return false;
-    StoreAs(cell.dtype, value, out);
-    return true;
-  });
+  return StoreNumberText(cell.dtype, text, out);
 }
 
 std::unique_ptr<Decoder> MakeCsvDecoder(const std::vector<Feature>& features, char delimiter) {

@@ -35,6 +35,8 @@ std::unique_ptr<Decoder> MakeCsvDecoder(const std::vector<Feature>& features, ch
 std::unique_ptr<Decoder> MakeJsonDecoder(const std::vector<Feature>& features);
 // Of rows of a ColumnsBlock, whose columns are those of `features` and of types that CheckColumn lets pass.
 std::unique_ptr<Decoder> MakeColumnsDecoder(const std::vector<Feature>& features);
+// Decodes samples of tar archives (source/tar.h), by the names of their files.
+std::unique_ptr<Decoder> MakeSampleDecoder(const std::vector<Feature>& features);
 std::unique_ptr<Decoder> MakeRangeDecoder(DType dtype);
 std::unique_ptr<Decoder> MakeTensorsDecoder(const TensorsSource& source);
 // The component "index" of enumerate, before those of `rest`.

@@ -210,9 +210,16 @@ class JsonDecoder : public Decoder {
     return nullptr;
   }
 
+  // Without the spaces after it. Where a text ends early, this is its end, whose length simdjson does not know.
+  std::string_view Token(ondemand::value& value) const {
+    const std::string_view token = value.raw_json_token();
+    const size_t left = token.data() < end_ ? static_cast<size_t>(end_ - token.data()) : 0;
+    return WithoutSpaces({token.data(), std::min(token.size(), left)});
+  }
+
   bool TakeString(Leaf& leaf, ondemand::json_type type, ondemand::value& value) {
     if (type != ondemand::json_type::string) return Refuse(leaf, type, value);
-    std::string_view text = WithoutSpaces(value.raw_json_token());
+    std::string_view text = Token(value);
     text = text.substr(1, text.size() - 2);
     if (std::memchr(text.data(), '\\', text.size()) != nullptr) {
       ondemand::raw_json_string raw;
@@ -275,7 +282,7 @@ class JsonDecoder : public Decoder {
     const DType dtype = leaf.feature.dtype;
     if (IsFloat(dtype)) {
       double number;
-      if (value.get_double().get(number) != SUCCESS && !ReadNotFinite(value.raw_json_token(), &number)) {
+      if (value.get_double().get(number) != SUCCESS && !ReadNotFinite(Token(value), &number)) {
         return Refuse(leaf, type, value);
       }
       StoreAs(dtype, number, out);
@@ -304,12 +311,11 @@ class JsonDecoder : public Decoder {
     if (error == SUCCESS) return true;
     double number;
     *type = ondemand::json_type::number;
-    return ReadNotFinite(value.raw_json_token(), &number) || Broken(error);
+    return ReadNotFinite(Token(value), &number) || Broken(error);
   }
 
   // Not JSON, but what Python's writer makes of such floats.
   static bool ReadNotFinite(std::string_view token, double* number) {
-    token = WithoutSpaces(token);
     if (token == "NaN") *number = std::numeric_limits<double>::quiet_NaN();
     if (token == "Infinity") *number = std::numeric_limits<double>::infinity();
     if (token == "-Infinity") *number = -std::numeric_limits<double>::infinity();
@@ -331,7 +337,7 @@ class JsonDecoder : public Decoder {
     const std::vector<int64_t>& shape = leaf.feature.shape;
     const std::string token = type == ondemand::json_type::object  ? "an object"
                               : type == ondemand::json_type::array ? "an array"
-                                                                   : ShownText(WithoutSpaces(value.raw_json_token()));
+                                                                   : ShownText(Token(value));
     std::string wanted(DTypeName(leaf.feature.dtype));
     if (!shape.empty()) wanted += " in " + std::to_string(shape.size()) + " dimensions of arrays";
     return Fail(About(leaf) + "holds " + token + ", which is no " + wanted +

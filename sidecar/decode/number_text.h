@@ -8,6 +8,8 @@
 #include <system_error>
 #include <type_traits>
 
+#include "sidecar/decode/convert.h"
+
 namespace headrace::side {
 
 // Without spaces around it, nor a plus sign before it.
@@ -38,6 +40,22 @@ bool ParseNumber(std::string_view text, T* value) {
     }
   }
   return error == std::errc();
+}
+
+// As StoreAs, the number or truth ("true", "1") of `dtype` that all of `text` is, with spaces around it. false: it is
+// none. REQUIRES: not a string.
+inline bool StoreNumberText(DType dtype, std::string_view text, uint8_t* out) {
+  if (dtype == DType::kBool) {
+    text = TrimmedNumber(text);
+    *out = text == "1" || text == "true" || text == "True" || text == "TRUE";
+    return *out != 0 || text == "0" || text == "false" || text == "False" || text == "FALSE";
+  }
+  return WithType(dtype, [&](auto type) {
+    typename decltype(type)::type value;
+    if (!ParseNumber(text, &value)) return false;
+    StoreAs(dtype, value, out);
+    return true;
+  });
 }
 
 // Data in a message: short, and only what can be printed.

@@ -6,6 +6,8 @@
 namespace headrace::side {
 namespace {
 
+constexpr size_t kMostBytes = 4 << 20;  // of a block that is to hold several records
+
 class BlockReader : public Stream<Record> {
  public:
   BlockReader(SourceContext& context, uint32_t file, std::unique_ptr<ByteStream> bytes, std::unique_ptr<Framer> framer)
@@ -78,11 +80,10 @@ class BlockReader : public Stream<Record> {
 
   // Reads what follows into a new block, until it holds a record, or the file is over.
   Status ReadBlock() {
-    size_t capacity = BytesBlockPool::kUsualBytes;
+    size_t capacity = usual_bytes_;
     while (true) {
-      capacity = std::max(capacity, rest_.size() + 1);
-      BytesBlock* const block = pool_.Get(capacity);
-      const BlockRef held(block);
+      BytesBlock* const block = pool_.Get(std::max(capacity, rest_.size() + 1));
+      BlockRef held(block);
       block->origin = {&path_, offset_};
       std::copy(rest_.begin(), rest_.end(), block->data());
       size_t size = rest_.size();
@@ -92,25 +93,36 @@ class BlockReader : public Stream<Record> {
         ended_ = read == 0;
       }
       Framer::Outcome outcome = framer_->Frame(block, size, ended_);
-      rest_.assign(block->data() + outcome.consumed, block->data() + size);
+      rest_ = {block->data() + outcome.consumed, size - outcome.consumed};
+      last_ = std::move(held);
       if (!outcome.error.ok()) {
         error_ = Status(outcome.error.code(), path_ + ": at byte " + std::to_string(offset_ + outcome.consumed) + ": " +
                                                   outcome.error.message());
-        rest_.clear();
+        rest_ = {};
       } else if (ended_ && outcome.consumed < size) {
         return Internal(path_ + ": at byte " + std::to_string(offset_ + outcome.consumed) +
                         ": the format's reader left " + std::to_string(size - outcome.consumed) + " bytes over");
       } else if (outcome.consumed == 0 && !ended_) {
         // A record that is larger than the block. Its length is not believed before the bytes are there.
-        capacity = std::clamp(outcome.wanted, capacity * 2, capacity * 16);
+        capacity = std::clamp(outcome.wanted, block->capacity() * 2, block->capacity() * 16);
         continue;
       }
       offset_ += outcome.consumed;
       rows_ = block->rows();
       next_ = 0;
-      block_ = held;
+      block_ = last_;
+      ChooseBytes(outcome.consumed);
       return {};
     }
+  }
+
+  // Blocks of some records each, so that not much of them is rest.
+  void ChooseBytes(size_t consumed) {
+    if (rows_ == 0) return;
+    const size_t record_bytes = consumed / static_cast<size_t>(rows_);
+    usual_bytes_ = BytesBlockPool::kUsualBytes;
+    if (record_bytes <= usual_bytes_ / 2) return;
+    usual_bytes_ = std::max(std::min(4 * record_bytes, kMostBytes), record_bytes + record_bytes / 4);
   }
 
   SourceContext& context_;
@@ -123,12 +135,14 @@ class BlockReader : public Stream<Record> {
   const std::unique_ptr<ByteStream> bytes_;
   const std::unique_ptr<Framer> framer_;
   BlockRef block_;
-  int64_t rows_ = 0;           // of block_
-  int64_t next_ = 0;           // row of block_ to be read
-  std::vector<uint8_t> rest_;  // of the last block: what is no whole record
-  uint64_t offset_ = 0;        // in the file, of rest_
-  bool ended_ = false;         // the file has no bytes after rest_
-  Status error_;               // after the records of block_
+  int64_t rows_ = 0;                                  // of block_
+  int64_t next_ = 0;                                  // row of block_ to be read
+  BlockRef last_;                                     // that was read
+  std::span<const uint8_t> rest_;                     // of last_: what is no whole record
+  uint64_t offset_ = 0;                               // in the file, of rest_
+  size_t usual_bytes_ = BytesBlockPool::kUsualBytes;  // of the next block
+  bool ended_ = false;                                // the file has no bytes after rest_
+  Status error_;                                      // after the records of block_
 };
 
 }  // namespace

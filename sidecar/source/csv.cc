@@ -71,7 +71,7 @@ class CsvFramer : public Framer {
     }
     block->origin.columns = columns_;
     if (Find(block->data(), '"', at, size) == kNone) {
-      return FrameLines(block, at, size, last, BlankLines::kArePassedOver, &line_);
+      return FrameLines(block, at, size, last, BlankLines::kArePassedOverIfEmpty, &line_);
     }
     while (at < size) {
       const Line line = NextLine(block->data(), at, size, last);

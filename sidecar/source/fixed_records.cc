@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cstring>
-#include <optional>
-#include <string_view>
 
 #include "common/spec/components.h"
 #include "common/spec/features.h"
+#include "sidecar/decode/numpy.h"
 
 namespace headrace::side {
 namespace {
@@ -95,74 +93,6 @@ size_t RecordBytes(const InputSpec& spec) {
   return FeatureBytes(spec);
 }
 
-// ---- NumPy (numpy/lib/format.py, "Format Version 1.0" to 3.0): magic, version, header length, a Python dict as text.
-
-constexpr std::string_view kNumPyMagic = "\x93NUMPY";
-
-struct NumPyHeader {
-  std::string descr;  // "<f4"
-  bool fortran_order = false;
-  std::vector<int64_t> shape;
-};
-
-// What stands after 'key': in the dict; empty if there is none.
-std::string_view ValueOf(std::string_view dict, const std::string& key) {
-  const size_t at = dict.find("'" + key + "':");
-  if (at == std::string_view::npos) return {};
-  std::string_view value = dict.substr(at + key.size() + 3);
-  value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
-  return value;
-}
-
-std::optional<NumPyHeader> ParseNumPyHeader(std::string_view dict) {
-  NumPyHeader header;
-  const std::string_view descr = ValueOf(dict, "descr");
-  const size_t descr_end = descr.size() > 1 && descr[0] == '\'' ? descr.find('\'', 1) : std::string_view::npos;
-  if (descr_end == std::string_view::npos) return {};
-  header.descr = descr.substr(1, descr_end - 1);
-  const std::string_view order = ValueOf(dict, "fortran_order");
-  header.fortran_order = order.starts_with("True");
-  if (!header.fortran_order && !order.starts_with("False")) return {};
-  std::string_view shape = ValueOf(dict, "shape");
-  if (!shape.starts_with("(")) return {};
-  shape.remove_prefix(1);
-  while (true) {
-    shape.remove_prefix(std::min(shape.find_first_not_of(", "), shape.size()));
-    if (shape.starts_with(")")) return header;
-    int64_t dim = 0;
-    const auto [end, error] = std::from_chars(shape.data(), shape.data() + shape.size(), dim);
-    if (error != std::errc() || dim < 0) return {};
-    header.shape.push_back(dim);
-    shape.remove_prefix(static_cast<size_t>(end - shape.data()));
-  }
-}
-
-// numpy's name of a little-endian dtype; bfloat16 has none.
-std::string NumPyName(DType dtype) {
-  const std::string size = std::to_string(DTypeSize(dtype));
-  switch (dtype) {
-    case DType::kBool: return "|b1";
-    case DType::kInt8: return "|i1";
-    case DType::kUint8: return "|u1";
-    case DType::kInt16:
-    case DType::kInt32:
-    case DType::kInt64: return "<i" + size;
-    case DType::kUint16:
-    case DType::kUint32:
-    case DType::kUint64: return "<u" + size;
-    case DType::kFloat16:
-    case DType::kFloat32:
-    case DType::kFloat64: return "<f" + size;
-    default: return "";
-  }
-}
-
-std::string ShapeText(std::span<const int64_t> shape) {
-  std::string text;
-  for (const int64_t dim : shape) text += (text.empty() ? "" : ", ") + std::to_string(dim);
-  return "[" + text + "]";
-}
-
 Status CheckNumPyType(const NumPyHeader& header, const TensorSpec& feature, const std::string& path) {
   const std::string found = "an array of dtype " + header.descr + " and shape " + ShapeText(header.shape);
   if (header.fortran_order && header.shape.size() > 1) {
@@ -203,31 +133,23 @@ Result<std::unique_ptr<StoredBlock>> IndexFixedLength(SourceContext& context, ui
 
 Result<std::unique_ptr<StoredBlock>> IndexNumPy(SourceContext& context, uint32_t file) {
   ASSIGN_OR_RETURN(const auto stored, OpenStored(context.files, file, &context.bytes_read));
-  const auto broken = [&](const std::string& what) {
-    return Corrupt(stored->path() + ": at byte 0: " + what +
-                   "; write it again with numpy.save or take it out of spec.source.files.paths");
-  };
   uint8_t bytes[4096];
   ASSIGN_OR_RETURN(const size_t read, stored->ReadAt(0, bytes));
-  const std::string_view text(reinterpret_cast<const char*>(bytes), read);
-  if (!text.starts_with(kNumPyMagic) || read < 12) return broken("not a .npy file");
-  const size_t length_bytes = bytes[6] == 1 ? 2 : 4;
-  uint32_t length = 0;
-  std::memcpy(&length, bytes + 8, length_bytes);
-  const size_t begin = 8 + length_bytes + length;
-  if (begin > read) return broken("a .npy header of " + std::to_string(length) + " bytes");
-  const std::optional<NumPyHeader> header = ParseNumPyHeader(text.substr(8 + length_bytes, length));
-  if (!header) return broken("a .npy header that cannot be read");
+  const Result<NumPyHeader> header = ReadNumPyHeader({bytes, read});
+  if (!header.ok()) {
+    return Corrupt(stored->path() + ": at byte 0: " + header.status().message() +
+                   "; write it again with numpy.save or take it out of spec.source.files.paths");
+  }
   RETURN_IF_ERROR(CheckNumPyType(*header, FeatureTypes(*context.spec)[0], stored->path()));
   const uint64_t record_bytes = FeatureBytes(*context.spec);
-  const uint64_t room = (stored->size() - begin) / record_bytes;
+  const uint64_t room = (stored->size() - header->bytes) / record_bytes;
   if (static_cast<uint64_t>(header->shape[0]) > room) {
-    return Corrupt(stored->path() + ": at byte " + std::to_string(begin) + ": the file holds " + std::to_string(room) +
-                   " whole rows and its header says " + std::to_string(header->shape[0]) +
+    return Corrupt(stored->path() + ": at byte " + std::to_string(header->bytes) + ": the file holds " +
+                   std::to_string(room) + " whole rows and its header says " + std::to_string(header->shape[0]) +
                    ": it was truncated; write it again or take it out of spec.source.files.paths");
   }
   return std::unique_ptr<StoredBlock>(
-      std::make_unique<FixedBlock>(context, file, begin, record_bytes, header->shape[0]));
+      std::make_unique<FixedBlock>(context, file, header->bytes, record_bytes, header->shape[0]));
 }
 
 std::unique_ptr<Decoder> MakeFixedDecoder(const InputSpec& spec) {

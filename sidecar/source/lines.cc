@@ -6,8 +6,13 @@
 namespace headrace::side {
 namespace {
 
-bool IsBlank(const uint8_t* line, size_t size) {
-  return std::all_of(line, line + size, [](uint8_t c) { return c == ' ' || c == '\t'; });
+bool IsRecord(const uint8_t* line, size_t size, BlankLines blank) {
+  switch (blank) {
+    case BlankLines::kAreRecords: return true;
+    case BlankLines::kArePassedOverIfEmpty: return size > 0;
+    case BlankLines::kArePassedOver: break;
+  }
+  return !std::all_of(line, line + size, [](uint8_t c) { return c == ' ' || c == '\t'; });
 }
 
 class LineFramer : public Framer {
@@ -40,7 +45,7 @@ Framer::Outcome FrameLines(BytesBlock* block, size_t at, size_t size, bool last,
     }
     const size_t end = found == nullptr ? size : static_cast<size_t>(static_cast<const uint8_t*>(found) - data);
     const size_t line = LineSize(data, at, end);
-    if (blank == BlankLines::kAreRecords || !IsBlank(data + at, line)) block->Add(at, line);
+    if (IsRecord(data + at, line, blank)) block->Add(at, line);
     if (found != nullptr) ++*lines;
     at = end + (found != nullptr ? 1 : 0);
   }

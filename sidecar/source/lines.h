@@ -9,7 +9,11 @@
 
 namespace headrace::side {
 
-enum class BlankLines { kAreRecords, kArePassedOver };
+enum class BlankLines {
+  kAreRecords,
+  kArePassedOver,
+  kArePassedOverIfEmpty,  // those of spaces and tabs are records
+};
 
 std::unique_ptr<Framer> MakeLineFramer(BlankLines blank);
 

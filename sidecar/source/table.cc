@@ -7,11 +7,13 @@
 #include "sidecar/source/lines.h"
 #include "sidecar/source/source.h"
 #include "sidecar/source/stored_block.h"
+#include "sidecar/source/tar.h"
 #include "sidecar/source/tfrecord.h"
 
 namespace headrace::side {
 namespace {
 
+std::unique_ptr<Framer> FrameSamples(SourceContext&) { return MakeTarFramer(); }
 std::unique_ptr<Framer> FrameTFRecords(SourceContext&) { return MakeTFRecordFramer(); }
 template <BlankLines Blank>
 std::unique_ptr<Framer> FrameLinesOf(SourceContext&) {
@@ -28,6 +30,7 @@ std::unique_ptr<Decoder> DecodeCsv(const InputSpec& spec) {
 std::unique_ptr<Decoder> DecodeJson(const InputSpec& spec) {
   return spec.features.empty() ? MakeBytesDecoder() : MakeJsonDecoder(PaddedFeatures(spec));
 }
+std::unique_ptr<Decoder> DecodeSamples(const InputSpec& spec) { return MakeSampleDecoder(PaddedFeatures(spec)); }
 std::unique_ptr<Decoder> DecodeColumns(const InputSpec& spec) { return MakeColumnsDecoder(PaddedFeatures(spec)); }
 
 }  // namespace
@@ -42,6 +45,7 @@ const Format& FormatOf(FileFormat format) {
   static constexpr Format kNumPy = {.decoder = MakeFixedDecoder, .open = OpenStoredRecords, .index = IndexNumPy};
   static constexpr Format kColumns = {
       .decoder = DecodeColumns, .open = OpenColumns, .headers = true, .features = FeaturesOfColumns};
+  static constexpr Format kWebDataset = {.decoder = DecodeSamples, .framer = FrameSamples};
   switch (format) {
     case FileFormat::kTFRecord: return kTFRecord;
     case FileFormat::kText: return kText;
@@ -51,6 +55,7 @@ const Format& FormatOf(FileFormat format) {
     case FileFormat::kNumPy: return kNumPy;
     case FileFormat::kParquet:
     case FileFormat::kArrow: return kColumns;
+    case FileFormat::kWebDataset: return kWebDataset;
   }
   return kTFRecord;
 }

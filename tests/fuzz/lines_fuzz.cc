@@ -42,7 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 #include "tests/fuzz/mutate.h"
 
 int main() {
-  fuzz::Mutate({"\x04one\ntwo\r\n\n three", "\x21\xef\xbb\xbf\n\n \t\r\n{}\n\r", std::string("\x00", 1) + "\r\r\n"}, 300000);
+  fuzz::Mutate({"\x04one\ntwo\r\n\n three", "\x21\xef\xbb\xbf\n\n \t\r\n{}\n\r", std::string("\x00", 1) + "\r\r\n"},
+               300000);
   return 0;
 }
 #endif

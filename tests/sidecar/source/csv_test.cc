@@ -63,7 +63,13 @@ TEST_F(CsvFiles, MayBeEmptyOrHoldAHeaderAlone) {
   EXPECT_THAT(Numbers("\r\nn\r\n\r\n"), IsEmpty());
 }
 
-TEST_F(CsvFiles, EmptyLinesArePassedOver) { EXPECT_THAT(Numbers("\nn\n\n1\n\r\n2\n\n"), ElementsAre(1, 2)); }
+TEST_F(CsvFiles, EmptyLinesArePassedOver) {
+  EXPECT_THAT(Numbers("\nn\n\n1\n\r\n2\n\n"), ElementsAre(1, 2));
+  // A blank one is a field, or with tabs as delimiters several that are empty.
+  EXPECT_THAT(ErrorOf("n\n1\n \n"), HasSubstr("a.csv: line 3: column \"n\""));
+  EXPECT_THAT(ErrorOf("n\tt\n1\tx\n\t\n", R"([{"name": "n", "dtype": "int64"}])", R"({"delimiter": "\t"})"),
+              HasSubstr("a.csv: line 3: column \"n\""));
+}
 
 TEST_F(CsvFiles, QuotedLineEndsArePartOfARecord) {
   EXPECT_THAT(Numbers("\"t\nt\",n\n\"a\r\nb\n\",1\n\"\"\"\n\",2\n6\" x,3\n\"\",4"), ElementsAre(1, 2, 3, 4));

@@ -10,6 +10,7 @@
 #include "sidecar/source/record_index.h"
 #include "tests/sidecar/files.h"
 #include "tests/sidecar/pipelines.h"
+#include "tests/sidecar/tars.h"
 
 namespace headrace::side {
 namespace {
@@ -36,6 +37,12 @@ std::string TFRecord(int64_t x) { return TFRecordOf(ExampleOf({{"x", Int64List({
 std::string CsvLine(int64_t x) { return "\"a\nb\"," + std::to_string(x) + "\r\n"; }
 std::string JsonLine(int64_t x) {
   return (x % 5 == 0 ? "\n" : "") + std::string("{\"x\": ") + std::to_string(x) + "}\n";
+}
+// Files of no sample, and archives one after another, between them.
+std::string Sample(int64_t x) {
+  const std::string key = std::to_string(x);
+  return TarFile(key + ".x", key) + TarFile(key + ".y", "") +
+         (x % 5 == 0 ? TarFile("README", "of none") + TarEnd() : "");
 }
 
 class FramedRecords : public testing::TestWithParam<Writer> {
@@ -168,7 +175,8 @@ TEST_P(FramedRecords, OfAFileThatChangesAreAnError) {
 INSTANTIATE_TEST_SUITE_P(Formats, FramedRecords,
                          testing::Values(Writer{"TFRecord", "", TFRecord, 0},
                                          Writer{"CSV", "\xef\xbb\xbfname,x\r\n", CsvLine, 2},
-                                         Writer{"JSONLines", "", JsonLine, 1}),
+                                         Writer{"JSONLines", "", JsonLine, 1},
+                                         Writer{"WebDataset", TarFile("__meta__", "of none"), Sample, 0}),
                          [](const auto& param) { return std::string(param.param.format); });
 
 // ---- The index itself
