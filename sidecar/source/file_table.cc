@@ -55,6 +55,10 @@ Result<std::vector<std::string>> ListVolume(const std::string& path, const std::
 
 }  // namespace
 
+void FileTable::Stop() const {
+  if (store != nullptr) store->Stop();
+}
+
 Result<FileTable> ListFiles(const FilesSource& source, const std::string& data_dir) {
   FileTable table;
   std::vector<std::string> remote;

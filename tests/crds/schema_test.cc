@@ -26,7 +26,7 @@ constexpr char kEverything[] = R"({
     "pipeline": [{"shuffle": {"bufferSize": 1, "seed": 1, "reshuffleEachIteration": false}}, {"repeat": {"count": 1}},
                  {"take": {"count": 1}}, {"skip": {"count": 1}}, {"shard": {"numShards": 2, "index": 1}},
                  {"shard": {"by": "Hint"}}]}},
-  "features": [{"name": "x", "dtype": "int64", "shape": [1], "columns": ["a"], "default": [1]}, {"name": "s", "dtype": "string"},
+  "features": [{"name": "x", "dtype": "int64", "shape": [1], "default": [1]}, {"name": "s", "dtype": "string"},
                {"name": "i", "dtype": "string"}, {"name": "r", "dtype": "string"}, {"name": "v", "dtype": "int64", "shape": [-1]}],
   "pipeline": [{"interleave": {"cycleLength": 1, "blockLength": 1, "numParallelCalls": 4,
                 "deterministic": false}}, {"cache": {"maxBytes": 9}}, {"shuffle": {"bufferSize": 1, "seed": 1,
