@@ -14,6 +14,11 @@ class PlainStream : public RawStream {
   explicit PlainStream(std::unique_ptr<StoredFile> file) : file_(std::move(file)) {}
 
   Result<size_t> Read(uint8_t* out, size_t n) override {
+    if (offset_ + n + kAdvisedBytes / 2 > advised_ && advised_ < file_->size()) {
+      const uint64_t from = std::max(advised_, offset_);
+      file_->Advise(from, kAdvisedBytes);
+      advised_ = from + kAdvisedBytes;
+    }
     ASSIGN_OR_RETURN(const size_t read, file_->ReadAt(offset_, {out, n}));
     offset_ += read;
     return read;
@@ -27,8 +32,12 @@ class PlainStream : public RawStream {
   const std::string& path() const override { return file_->path(); }
 
  private:
+  // The kernel by itself reads 128 KiB ahead, which leaves volumes on a network waiting most of the time.
+  static constexpr uint64_t kAdvisedBytes = 4 << 20;
+
   const std::unique_ptr<StoredFile> file_;
   uint64_t offset_ = 0;
+  uint64_t advised_ = 0;  // up to there the kernel has been told to read
 };
 
 // A remote file, whose first bytes are waited for when they are needed and not when it is opened: so the next ones can

@@ -17,7 +17,7 @@ class RawStream : public ByteStream {
   virtual const std::string& path() const = 0;
 };
 
-// A file of a mounted volume, where the kernel reads ahead.
+// A file of a mounted volume, which the kernel reads ahead, some megabytes.
 std::unique_ptr<RawStream> MakePlainStream(std::unique_ptr<StoredFile> file);
 // A remote one: read_ahead.h. REQUIRES: file->remote().
 std::unique_ptr<RawStream> MakeReadAhead(std::unique_ptr<StoredFile> file);
