@@ -36,6 +36,7 @@ target_compile_definitions(s3_server PRIVATE HEADRACE_VERSITYGW="./${versitygw}"
 target_link_libraries(s3_server PUBLIC http_faults headrace::sidecar_remote GTest::gtest ZLIB::ZLIB)
 add_dependencies(s3_server versitygw)
 headrace_test(sidecar/source/object_file DEPS headrace::sidecar s3_server)
+headrace_test(sidecar/source/object_cache DEPS headrace::sidecar http_faults ZLIB::ZLIB)
 headrace_test(sidecar/source/read_ahead DEPS headrace::sidecar)
 # Run by hand or by `make bench`, never by ctest.
 add_executable(object_store_bench EXCLUDE_FROM_ALL bench/object_store_bench.cc)

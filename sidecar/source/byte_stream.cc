@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sidecar/source/compression.h"
+#include "sidecar/source/object_cache.h"
 #include "sidecar/source/raw_stream.h"
 
 namespace headrace::side {
@@ -93,7 +94,14 @@ Result<std::unique_ptr<ByteStream>> OpenByteStream(const FileTable& files, size_
                                                    std::atomic<uint64_t>* bytes_read) {
   ASSIGN_OR_RETURN(auto stored, OpenStored(files, file, bytes_read));
   if (stored->remote() == nullptr) return Decompress(MakePlainStream(std::move(stored)), compression);
-  auto ahead = MakeReadAhead(std::move(stored));
+  std::shared_ptr<ObjectCache> cache = files.cache;
+  std::unique_ptr<ObjectCache::Writer> keeper;
+  if (cache != nullptr) {
+    const ObjectKey key{files.paths[file], files.remote[file].size, files.remote[file].version};
+    if (auto kept = cache->Find(key, bytes_read)) return Decompress(MakePlainStream(std::move(kept)), compression);
+    keeper = cache->Begin(key);
+  }
+  auto ahead = MakeReadAhead(std::move(stored), std::move(keeper));
   if (compression == Compression::kNone) return std::unique_ptr<ByteStream>(std::move(ahead));
   return std::unique_ptr<ByteStream>(std::make_unique<LateStream>(std::move(ahead), compression));
 }
