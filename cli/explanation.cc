@@ -237,7 +237,8 @@ Result<json> Explain(const LocalInput& input, int64_t workers, int64_t replicas_
               {"shards", Shards(plan, files, workers)},
               {"stepsPerEpoch", StepsPerEpoch(plan, files, workers, replicas_per_worker)},
               {"elementSpec", element_spec},
-              {"memory", Memory(plan, pieces.is_null() ? 0 : pieces[0].get<int64_t>(), workers, replicas_per_worker)},
+              {"memory", MemoryEstimate(plan, files, pieces.is_null() ? 0 : pieces[0].get<int64_t>(), workers,
+                                        replicas_per_worker)},
               {"warnings", warnings}};
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -18,6 +19,18 @@ namespace {
 constexpr int kStopTimeoutMs = 2000;
 
 std::string LogFile(const std::string& run_directory) { return run_directory + ".log"; }
+
+// Where a user's own cache is, if the environment names no other (XDG Base Directory Specification).
+std::string CacheDirectory() {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (const std::string named = variable(names::kEnvCacheDir); !named.empty()) return named;
+  std::string home = variable("XDG_CACHE_HOME");
+  if (home.empty()) home = variable("HOME") + "/.cache";
+  return home + "/headrace/objects";
+}
 
 Result<int> OpenLog(const std::string& path) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -59,6 +72,7 @@ Result<std::unique_ptr<LoaderGroup>> LoaderGroup::Start(const Plan& plan, const 
                            {names::kEnvDataDir, options.data_directory},
                            {names::kEnvCoordinator, "unix:" + directory + "/coordinator.sock"},
                            {names::kEnvListen, options.metrics ? "127.0.0.1:0" : ""},
+                           {names::kEnvCacheDir, CacheDirectory()},
                            {"HEADRACE_SERVE_ERRORS", "1"}};  // errors reach us as a trainer would see them
     Result<Process> started = Process::Start(process);
     close(log_fd);

@@ -38,6 +38,11 @@ ObjectStoreOptions ParseObjectStore(const json& object, const std::string& path,
     reader.Error("endpoint", "is https://HOST or https://HOST:PORT (http:// where there is no TLS), not \"" +
                                  options.endpoint + "\"");
   }
+  if (const json* cache = reader.Object("cache")) {
+    ObjectReader fields(*cache, reader.Path("cache"), errors);
+    options.cache_bytes = fields.RequiredInt("maxBytes", 1, kMaxCount);
+    fields.Object("volume");  // where it lies concerns the pod alone
+  }
   // Whose keys concerns the pod alone, as the volume does.
   if (const json* secret = reader.Object("credentialsSecret")) {
     ObjectReader(*secret, reader.Path("credentialsSecret"), errors).RequiredString("name", 253);
@@ -76,8 +81,9 @@ FilesSource ParseFiles(ObjectReader& reader, std::vector<FieldError>* errors) {
   reader.Object("volume");
   if (const json* store = reader.Object("objectStore")) {
     files.object_store = ParseObjectStore(*store, reader.Path("objectStore"), errors);
-    if (std::none_of(files.paths.begin(), files.paths.end(), [](const std::string& path) {
-          return path.rfind("s3://", 0) == 0 || path.rfind("gs://", 0) == 0;
+    const bool cached = files.object_store.cache_bytes.has_value();
+    if (std::none_of(files.paths.begin(), files.paths.end(), [cached](const std::string& path) {
+          return path.rfind("s3://", 0) == 0 || path.rfind("gs://", 0) == 0 || (cached && IsRemotePath(path));
         })) {
       reader.Error("objectStore", "says how s3:// and gs:// paths are reached, and there is none; leave it out");
     }
@@ -376,6 +382,9 @@ json ToJson(const InputSpec& spec) {
     for (const auto& [name, value] :
          {std::pair("endpoint", &files->object_store.endpoint), std::pair("region", &files->object_store.region)}) {
       if (!value->empty()) out["source"]["files"]["objectStore"][name] = *value;
+    }
+    if (files->object_store.cache_bytes) {
+      out["source"]["files"]["objectStore"]["cache"] = {{"maxBytes", *files->object_store.cache_bytes}};
     }
   } else if (const auto* range = std::get_if<RangeSource>(&spec.source)) {
     json& object = out["source"]["range"];

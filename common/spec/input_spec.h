@@ -175,7 +175,8 @@ std::string_view TransformationName(const Transformation& transformation);
 struct ObjectStoreOptions {
   std::string
       endpoint;  // "https://minio.example:9000", without a '/' at its end; "": the store's own, or the environment's
-  std::string region;  // "": the environment's, else us-east-1
+  std::string region;                  // "": the environment's, else us-east-1
+  std::optional<int64_t> cache_bytes;  // that objects may take in the cache; none: there is no cache
 };
 
 // How the files of format CSV are written.

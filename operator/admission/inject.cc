@@ -124,7 +124,8 @@ Status CheckNames(const json& pod, const std::vector<size_t>& trainers) {
   const auto taken = [](const std::string& what) {
     return InvalidArgument("the pod already has " + what + ", which Headrace adds itself: rename or remove it");
   };
-  for (const char* volume : {names::kRunVolume, names::kPlanVolume, names::kDataVolume, names::kPeersVolume}) {
+  for (const char* volume :
+       {names::kRunVolume, names::kPlanVolume, names::kDataVolume, names::kCacheVolume, names::kPeersVolume}) {
     if (HasEntry(ListAt(spec, "volumes"), "name", volume)) return taken(std::string("a volume \"") + volume + "\"");
   }
   for (const char* list : {"initContainers", "containers"}) {
@@ -334,6 +335,12 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
   if (volume.is_object()) {
     patch.Append(spec, "/spec", "volumes", volume);
     mounts.push_back({{"name", names::kDataVolume}, {"mountPath", data_dir}, {"readOnly", true}});
+  }
+  json cache = input.value("/spec/source/files/objectStore/cache/volume"_json_pointer, json());
+  if (cache.is_object()) {
+    cache["name"] = names::kCacheVolume;
+    patch.Append(spec, "/spec", "volumes", cache);
+    mounts.push_back({{"name", names::kCacheVolume}, {"mountPath", names::kCacheDir}});
   }
 
   // Peers find each other by DNS through the input's headless Service, unless the user has one of their own.

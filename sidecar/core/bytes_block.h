@@ -35,6 +35,9 @@ class BytesBlock : public Block {
     const Extent& extent = extents_[static_cast<size_t>(row) * origin.fields + field];
     return {data_ + extent.begin, extent.size};
   }
+  void PrefetchPlace(int64_t row) const override {
+    __builtin_prefetch(&extents_[static_cast<size_t>(row) * origin.fields]);
+  }
   void Prefetch(int64_t row) const override {
     const Extent& extent = extents_[static_cast<size_t>(row) * origin.fields];
     const uint8_t* const data = data_ + extent.begin;

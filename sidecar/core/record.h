@@ -27,7 +27,8 @@ class Block {
 
   // The bytes of field `field` of record `row`, where the format's records are bytes. Most have one field.
   virtual std::span<const uint8_t> Bytes(int64_t row, size_t field = 0) const = 0;
-  // Starts to bring a record into the caller's cache.
+  // Starts to bring into the caller's cache where a record lies, which Prefetch then needs; and the record.
+  virtual void PrefetchPlace(int64_t) const {}
   virtual void Prefetch(int64_t) const {}
   // This block, if its records are bytes.
   virtual BytesBlock* bytes_block() { return nullptr; }

@@ -15,6 +15,7 @@
 #include "sidecar/decode/convert.h"
 #include "sidecar/decode/decoder.h"
 #include "sidecar/decode/default_row.h"
+#include "sidecar/decode/example_shape.h"
 #include "sidecar/decode/wire.h"
 
 namespace headrace::side {
@@ -44,6 +45,19 @@ Complaint CheckCount(size_t found, const char* kind, const Column& column) {
   return "";
 }
 
+// `floats` as they lie in a message, to values of `dtype`.
+void CopyFloats(DType dtype, std::span<const uint8_t> floats, uint8_t* out) {
+  if (dtype == DType::kFloat32) {
+    if (!floats.empty()) std::memcpy(out, floats.data(), floats.size());
+    return;
+  }
+  for (size_t at = 0; at < floats.size(); at += sizeof(float), out += DTypeSize(dtype)) {
+    float value;
+    std::memcpy(&value, &floats[at], sizeof value);
+    StoreAs(dtype, value, out);
+  }
+}
+
 Complaint StoreFloats(WireReader list, const Column& column, uint8_t* out) {
   if (!IsFloat(column.feature.dtype)) return "is a float_list; give it a float dtype";
   size_t count = 0;
@@ -51,17 +65,7 @@ Complaint StoreFloats(WireReader list, const Column& column, uint8_t* out) {
     if (field->number != 1 || (field->type != WireType::kBytes && field->type != WireType::kFixed32)) continue;
     const size_t here = field->bytes.size() / sizeof(float);
     if (field->bytes.size() % sizeof(float) != 0) return "is a broken float_list";
-    if (count + here <= column.values) {
-      if (column.feature.dtype == DType::kFloat32) {
-        std::memcpy(out + count * sizeof(float), field->bytes.data(), field->bytes.size());
-      } else {
-        for (size_t i = 0; i < here; ++i) {
-          float value;
-          std::memcpy(&value, field->bytes.data() + i * sizeof value, sizeof value);
-          StoreAs(column.feature.dtype, value, out + (count + i) * column.value_bytes);
-        }
-      }
-    }
+    if (count + here <= column.values) CopyFloats(column.feature.dtype, field->bytes, out + count * column.value_bytes);
     count += here;
   }
   if (list.broken()) return "is a broken float_list";
@@ -151,15 +155,90 @@ class ExampleDecoder : public Decoder {
       if (feature.padding) column.unit = column.values / static_cast<size_t>(feature.shape[0]);
       columns_.push_back(std::move(column));
     }
+    for (const Column& column : columns_) {
+      names_.push_back(column.feature.name);
+      learns_ = learns_ && !column.ragged && column.unit == 0 && column.feature.dtype != DType::kString;
+    }
   }
 
   Status Decode(std::span<const Record> records, std::span<uint8_t* const> columns) override {
     ragged_values_.Reset();
-    for (size_t row = 0; row < records.size(); ++row) RETURN_IF_ERROR(DecodeOne(records[row], row, columns));
+    for (size_t row = 0; row < records.size(); ++row) {
+      if (learns_ && DecodeKnown(records[row].bytes(), row, columns)) continue;
+      RETURN_IF_ERROR(DecodeOne(records[row], row, columns));
+      if (learns_) Learn(records[row].bytes());
+    }
     return {};
   }
 
  private:
+  // Lengths of varints make a few shapes of records that are otherwise alike.
+  static constexpr size_t kMostShapes = 8;
+  // Where records differ too much, looking for their shapes is given up.
+  static constexpr int kMostPatience = 256;
+
+  // Copies the values of a record that has the shape of one before. false: nobody knows it, or it is wrong.
+  bool DecodeKnown(std::span<const uint8_t> record, size_t row, std::span<uint8_t* const> outs) {
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+      if (!shapes_[i].Fits(record)) continue;
+      if (i > 0) std::swap(shapes_[i], shapes_[i - 1]);  // those that are found often come first
+      const ExampleShape& shape = shapes_[i > 0 ? i - 1 : 0];
+      patience_ = std::min(patience_ + 1, kMostPatience);
+      for (const ExampleShape::Values& values : shape.values()) {
+        const Column& column = columns_[values.feature];
+        uint8_t* const out = outs[values.feature] + row * column.row_bytes;
+        if (!StoreKnown(column, values.kind, record.subspan(values.begin, values.size), out)) return false;
+      }
+      if (shape.values().size() == columns_.size()) return true;
+      return StoreDefaults(shape, row, outs);
+    }
+    return false;
+  }
+
+  static bool StoreKnown(const Column& column, ExampleShape::Kind kind, std::span<const uint8_t> bytes, uint8_t* out) {
+    const DType dtype = column.feature.dtype;
+    switch (kind) {
+      case ExampleShape::Kind::kBytes:
+        if (dtype != DType::kUint8 || bytes.size() != column.values) return false;
+        std::memcpy(out, bytes.data(), bytes.size());
+        return true;
+      case ExampleShape::Kind::kFloats:
+        if (!IsFloat(dtype) || bytes.size() != column.values * sizeof(float)) return false;
+        CopyFloats(dtype, bytes, out);
+        return true;
+      case ExampleShape::Kind::kInts: {
+        if (IsFloat(dtype)) return false;
+        WireReader packed(bytes);
+        for (size_t i = 0; i < column.values; ++i) {
+          const auto value = static_cast<int64_t>(packed.Varint());
+          if (packed.broken() || !Fits(dtype, value)) return false;
+          StoreAs(dtype, value, out + i * column.value_bytes);
+        }
+        return packed.AtEnd();
+      }
+    }
+    return false;
+  }
+
+  bool StoreDefaults(const ExampleShape& shape, size_t row, std::span<uint8_t* const> outs) const {
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const auto& values = shape.values();
+      if (std::any_of(values.begin(), values.end(), [c](const auto& v) { return v.feature == c; })) continue;
+      const Column& column = columns_[c];
+      if (column.default_row.empty()) return false;
+      std::memcpy(outs[c] + row * column.row_bytes, column.default_row.data(), column.row_bytes);
+    }
+    return true;
+  }
+
+  void Learn(std::span<const uint8_t> record) {
+    if (--patience_ == 0) learns_ = false;
+    auto shape = ExampleShape::Of(record, names_);
+    if (!shape) return;
+    if (shapes_.size() == kMostShapes) shapes_.pop_back();
+    shapes_.push_back(std::move(*shape));
+  }
+
   Status DecodeOne(const Record& record, size_t row, std::span<uint8_t* const> outs) {
     std::fill(seen_.begin(), seen_.end(), 0);
     size_t expected = 0;  // writers keep one order of features: try the one after the last found first
@@ -250,6 +329,10 @@ class ExampleDecoder : public Decoder {
   }
 
   std::vector<Column> columns_;
+  std::vector<std::string_view> names_;  // of columns_
+  bool learns_ = true;
+  int patience_ = kMostPatience;
+  std::vector<ExampleShape> shapes_;
   std::vector<char> seen_;
   Arena ragged_values_;
 };

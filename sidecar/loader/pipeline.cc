@@ -8,7 +8,6 @@
 #include "sidecar/core/random.h"
 #include "sidecar/distribute/deal.h"
 #include "sidecar/loader/look_ahead.h"
-#include "sidecar/remote/object_store.h"
 #include "sidecar/source/framed_records.h"
 #include "sidecar/source/stored_block.h"
 #include "sidecar/transform/batch.h"
@@ -251,9 +250,7 @@ Result<std::unique_ptr<FeedEpoch>> Pipeline::Start(const ring::Position& start) 
   return std::unique_ptr<FeedEpoch>(std::make_unique<Epoch>(*this, std::move(deal)));
 }
 
-void Pipeline::Stop() {
-  if (source_.files.store != nullptr) source_.files.store->Stop();
-}
+void Pipeline::Stop() { source_.files.Stop(); }
 
 uint64_t SeedOf(const std::string& text) {
   uint64_t seed = 0;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sidecar/source/compression.h"
+#include "sidecar/source/object_cache.h"
 #include "sidecar/source/raw_stream.h"
 
 namespace headrace::side {
@@ -14,6 +15,11 @@ class PlainStream : public RawStream {
   explicit PlainStream(std::unique_ptr<StoredFile> file) : file_(std::move(file)) {}
 
   Result<size_t> Read(uint8_t* out, size_t n) override {
+    if (offset_ + n + kAdvisedBytes / 2 > advised_ && advised_ < file_->size()) {
+      const uint64_t from = std::max(advised_, offset_);
+      file_->Advise(from, kAdvisedBytes);
+      advised_ = from + kAdvisedBytes;
+    }
     ASSIGN_OR_RETURN(const size_t read, file_->ReadAt(offset_, {out, n}));
     offset_ += read;
     return read;
@@ -27,8 +33,12 @@ class PlainStream : public RawStream {
   const std::string& path() const override { return file_->path(); }
 
  private:
+  // The kernel by itself reads 128 KiB ahead, which leaves volumes on a network waiting most of the time.
+  static constexpr uint64_t kAdvisedBytes = 4 << 20;
+
   const std::unique_ptr<StoredFile> file_;
   uint64_t offset_ = 0;
+  uint64_t advised_ = 0;  // up to there the kernel has been told to read
 };
 
 // A remote file, whose first bytes are waited for when they are needed and not when it is opened: so the next ones can
@@ -84,7 +94,14 @@ Result<std::unique_ptr<ByteStream>> OpenByteStream(const FileTable& files, size_
                                                    std::atomic<uint64_t>* bytes_read) {
   ASSIGN_OR_RETURN(auto stored, OpenStored(files, file, bytes_read));
   if (stored->remote() == nullptr) return Decompress(MakePlainStream(std::move(stored)), compression);
-  auto ahead = MakeReadAhead(std::move(stored));
+  std::shared_ptr<ObjectCache> cache = files.cache;
+  std::unique_ptr<ObjectCache::Writer> keeper;
+  if (cache != nullptr) {
+    const ObjectKey key{files.paths[file], files.remote[file].size, files.remote[file].version};
+    if (auto kept = cache->Find(key, bytes_read)) return Decompress(MakePlainStream(std::move(kept)), compression);
+    keeper = cache->Begin(key);
+  }
+  auto ahead = MakeReadAhead(std::move(stored), std::move(keeper));
   if (compression == Compression::kNone) return std::unique_ptr<ByteStream>(std::move(ahead));
   return std::unique_ptr<ByteStream>(std::make_unique<LateStream>(std::move(ahead), compression));
 }

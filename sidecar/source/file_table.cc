@@ -3,12 +3,16 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 
+#include "common/base/log.h"
+#include "common/spec/names.h"
 #include "common/spec/remote_path.h"
 #include "sidecar/remote/object_store.h"
 #include "sidecar/remote/url.h"
+#include "sidecar/source/object_cache.h"
 
 namespace headrace::side {
 namespace {
@@ -55,6 +59,10 @@ Result<std::vector<std::string>> ListVolume(const std::string& path, const std::
 
 }  // namespace
 
+void FileTable::Stop() const {
+  if (store != nullptr) store->Stop();
+}
+
 Result<FileTable> ListFiles(const FilesSource& source, const std::string& data_dir) {
   FileTable table;
   std::vector<std::string> remote;
@@ -63,6 +71,17 @@ Result<FileTable> ListFiles(const FilesSource& source, const std::string& data_d
   if (!remote.empty()) {
     table.store = std::make_shared<ObjectStore>(source.object_store);
     objects = table.store->Find(remote);
+    if (source.object_store.cache_bytes) {
+      const char* const folder = std::getenv(names::kEnvCacheDir);
+      auto cache = ObjectCache::Open(folder != nullptr ? folder : names::kCacheDir,
+                                     static_cast<uint64_t>(*source.object_store.cache_bytes));
+      if (cache.ok()) {
+        table.cache = std::move(*cache);
+      } else {
+        log::Warning("objects are read without the cache of spec.source.files.objectStore.cache",
+                     {{"reason", cache.status().message()}});
+      }
+    }
   }
   size_t next = 0;  // of `objects`
   for (size_t i = 0; i < source.paths.size(); ++i) {

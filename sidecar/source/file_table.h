@@ -11,6 +11,7 @@
 
 namespace headrace::side {
 
+class ObjectCache;
 class ObjectStore;
 
 struct FileTable {
@@ -24,6 +25,10 @@ struct FileTable {
   std::vector<std::string> paths;      // in the order of spec.source.files.paths, each glob's matches in lexical order
   std::vector<Remote> remote;          // by the same index; empty if no path is remote
   std::shared_ptr<ObjectStore> store;  // that the remote ones are read from; also by their open files
+  std::shared_ptr<ObjectCache> cache;  // where they are kept, if they are; also by their open files
+
+  // Ends all reads of remote files, those to come included, with Cancelled. Any thread.
+  void Stop() const;
 };
 
 // Expands the globs; relative ones against `data_dir`. Lists object stores, at the same time where there are several

@@ -84,19 +84,9 @@ class FetchDecoder : public Decoder {
   }
 
   Status ReadRuns() {
-    std::vector<std::unique_ptr<PendingRead>> pending;
-    for (const Run& run : runs_) {
-      ASSIGN_OR_RETURN(StoredFile* const file, run.block->file());
-      const std::span<uint8_t> out(&memory_[run.at], run.bytes);
-      if (RemoteFile* const remote = file->remote()) {
-        pending.push_back(remote->Begin(run.offset, out));
-        continue;
-      }
-      ASSIGN_OR_RETURN(const size_t read, file->ReadAt(run.offset, out));
-      if (read < out.size()) return Changed(run);
-    }
-    for (const auto& read : pending) RETURN_IF_ERROR(read->Finish());
-    return {};
+    StoredReads reads;
+    for (const Run& run : runs_) RETURN_IF_ERROR(reads.Begin(*run.block, run.offset, {&memory_[run.at], run.bytes}));
+    return reads.Finish();
   }
 
   Status FrameRun(const Run& run, std::span<const Record> records, FetchedBlock* block) {

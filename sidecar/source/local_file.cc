@@ -1,6 +1,7 @@
 // Files of a mounted volume.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,6 +36,27 @@ class LocalFile : public StoredFile {
     bytes_read_.fetch_add(done, std::memory_order_relaxed);
     return done;
   }
+  Result<bool> ReadNow(uint64_t offset, std::span<uint8_t> out) override {
+    if (may_wait_.load(std::memory_order_relaxed)) {
+      const iovec part{out.data(), out.size()};
+      const ssize_t read = preadv2(fd_, &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+      if (read == static_cast<ssize_t>(out.size())) {
+        bytes_read_.fetch_add(out.size(), std::memory_order_relaxed);
+        return true;
+      }
+      // Some file systems cannot say: then it is read as if it were there, as before.
+      if (read < 0 && errno == EOPNOTSUPP) may_wait_.store(false, std::memory_order_relaxed);
+    }
+    if (!may_wait_.load(std::memory_order_relaxed)) {
+      ASSIGN_OR_RETURN(const size_t read, ReadAt(offset, out));
+      return read == out.size();
+    }
+    Advise(offset, out.size());
+    return false;
+  }
+  void Advise(uint64_t offset, uint64_t bytes) override {
+    posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+  }
   uint64_t size() const override { return size_; }
   const std::string& path() const override { return path_; }
 
@@ -43,6 +65,7 @@ class LocalFile : public StoredFile {
   const int fd_;
   const uint64_t size_;
   std::atomic<uint64_t>& bytes_read_;
+  std::atomic<bool> may_wait_{true};  // whether the kernel says that a read would wait
 };
 
 }  // namespace

@@ -16,7 +16,8 @@ std::atomic<int> open_streams{0};
 
 class ReadAhead : public RawStream {
  public:
-  explicit ReadAhead(std::unique_ptr<StoredFile> file) : file_(std::move(file)), remote_(*file_->remote()) {
+  ReadAhead(std::unique_ptr<StoredFile> file, std::unique_ptr<ObjectCache::Writer> keeper)
+      : file_(std::move(file)), remote_(*file_->remote()), keeper_(std::move(keeper)) {
     open_streams.fetch_add(1, std::memory_order_relaxed);
     Fill();
   }
@@ -31,6 +32,7 @@ class ReadAhead : public RawStream {
     if (part.read != nullptr) {
       RETURN_IF_ERROR(part.read->Finish());
       part.read.reset();
+      Keep(part);
     }
     const auto begin = static_cast<size_t>(position_ - part.offset);
     const size_t read = std::min(n, part.size - begin);
@@ -71,6 +73,18 @@ class ReadAhead : public RawStream {
     std::unique_ptr<PendingRead> read;  // gone before its memory; null: it is there
   };
 
+  // Passes a part on to the cache. One that is passed over ends that: the object is not kept.
+  void Keep(const Part& part) {
+    if (keeper_ == nullptr || part.offset < keeper_->size()) return;  // it has that already
+    const bool next = part.offset == keeper_->size();
+    if (!next || !keeper_->Append({part.memory.get(), part.size})) {
+      keeper_.reset();
+    } else if (keeper_->size() == file_->size()) {
+      keeper_->Commit();
+      keeper_.reset();
+    }
+  }
+
   // Lets go of the parts before position_.
   void DropRead() {
     while (!parts_.empty() && parts_.front().offset + parts_.front().size <= position_) {
@@ -106,9 +120,10 @@ class ReadAhead : public RawStream {
 
   const std::unique_ptr<StoredFile> file_;
   RemoteFile& remote_;
-  uint64_t position_ = 0;  // of the reader; in parts_.front(), if there is one
-  uint64_t started_ = 0;   // where it began to read in order
-  uint64_t next_ = 0;      // of the next part to be asked for
+  std::unique_ptr<ObjectCache::Writer> keeper_;  // null: the object is not to be kept, or it is
+  uint64_t position_ = 0;                        // of the reader; in parts_.front(), if there is one
+  uint64_t started_ = 0;                         // where it began to read in order
+  uint64_t next_ = 0;                            // of the next part to be asked for
   size_t next_bytes_ = kLeastPartBytes;
   Part spare_;              // memory of one that was read
   std::deque<Part> parts_;  // in order, without gaps
@@ -125,8 +140,9 @@ size_t ReadAheadWindow(int streams, uint64_t consumed) {
   return static_cast<size_t>(std::min<uint64_t>(ReadAheadShare(streams), earned));
 }
 
-std::unique_ptr<RawStream> MakeReadAhead(std::unique_ptr<StoredFile> file) {
-  return std::make_unique<ReadAhead>(std::move(file));
+std::unique_ptr<RawStream> MakeReadAhead(std::unique_ptr<StoredFile> file,
+                                         std::unique_ptr<ObjectCache::Writer> keeper) {
+  return std::make_unique<ReadAhead>(std::move(file), std::move(keeper));
 }
 
 }  // namespace headrace::side

@@ -23,6 +23,11 @@ class StoredFile {
   // and the offset: NotFound, Unavailable (what may pass was tried again first), Conflict if the file has changed,
   // Cancelled.
   virtual Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
+  // Reads what can be had without waiting. false: that is not all of it, which is now on its way: ReadAt waits for it.
+  // Whoever wants several parts asks for all of them first, and the storage has them all to work on.
+  virtual Result<bool> ReadNow(uint64_t, std::span<uint8_t>) { return false; }
+  // That ReadAt will be called for these bytes.
+  virtual void Advise(uint64_t, uint64_t) {}
   virtual uint64_t size() const = 0;
   virtual const std::string& path() const = 0;
   // This file, if a read of it costs a round trip, so that many should be under way at a time.

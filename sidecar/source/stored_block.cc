@@ -136,8 +136,32 @@ Result<StoredFile*> StoredBlock::file() const {
   return file_.get();
 }
 
+Status StoredReads::Begin(const StoredBlock& block, uint64_t offset, std::span<uint8_t> out) {
+  ASSIGN_OR_RETURN(StoredFile* const file, block.file());
+  if (RemoteFile* const remote = file->remote()) {
+    pending_.push_back(remote->Begin(offset, out));
+    return {};
+  }
+  ASSIGN_OR_RETURN(const bool read, file->ReadNow(offset, out));
+  if (!read) late_.push_back({&block, file, offset, out});
+  return {};
+}
+
+Status StoredReads::Finish() {
+  for (const Late& late : late_) {
+    ASSIGN_OR_RETURN(const size_t read, late.file->ReadAt(late.offset, late.out));
+    if (read == late.out.size()) continue;
+    return Corrupt(late.block->path() + ": at byte " + std::to_string(late.offset) + ": the file ends at byte " +
+                   std::to_string(late.offset + read) + ": it has become shorter since the loader started");
+  }
+  late_.clear();
+  for (const auto& read : pending_) RETURN_IF_ERROR(read->Finish());
+  pending_.clear();
+  return {};
+}
+
 Status ReadStored(std::span<const Record> records, uint8_t* out) {
-  std::vector<std::unique_ptr<PendingRead>> pending;
+  StoredReads reads;
   while (!records.empty()) {
     const StoredBlock& block = BlockOf(records[0]);
     const StoredBlock::Extent first = block.Find(records[0].value);
@@ -148,21 +172,11 @@ Status ReadStored(std::span<const Record> records, uint8_t* out) {
       if (next.offset != first.offset + bytes) break;
       bytes += next.bytes;
     }
-    ASSIGN_OR_RETURN(StoredFile* const file, block.file());
-    if (RemoteFile* const remote = file->remote()) {
-      pending.push_back(remote->Begin(first.offset, {out, bytes}));
-    } else {
-      ASSIGN_OR_RETURN(const size_t read, file->ReadAt(first.offset, {out, bytes}));
-      if (read < bytes) {
-        return Corrupt(block.Place(records[0].value) + ": the file ends at byte " +
-                       std::to_string(first.offset + read) + ": it has become shorter since the loader started");
-      }
-    }
+    RETURN_IF_ERROR(reads.Begin(block, first.offset, {out, bytes}));
     out += bytes;
     records = records.subspan(count);
   }
-  for (const auto& read : pending) RETURN_IF_ERROR(read->Finish());
-  return {};
+  return reads.Finish();
 }
 
 std::unique_ptr<Stream<Record>> StreamOf(StoredBlock* block) { return std::make_unique<StoredStream>(block); }

@@ -40,8 +40,25 @@ class StoredBlock : public Block {
   mutable std::unique_ptr<StoredFile> file_;
 };
 
-// Reads records of stored blocks one after another into `out`, neighbours in one read. Errors: also Corrupt if a file
-// has become shorter.
+// Reads of stored records that are asked for together: one after the other from memory, or all at once from storage.
+class StoredReads {
+ public:
+  // `out` is written to until Finish has returned. Errors: as of reading, and Corrupt if the file has become shorter.
+  Status Begin(const StoredBlock& block, uint64_t offset, std::span<uint8_t> out);
+  Status Finish();
+
+ private:
+  struct Late {
+    const StoredBlock* block;
+    StoredFile* file;
+    uint64_t offset;
+    std::span<uint8_t> out;
+  };
+  std::vector<Late> late_;
+  std::vector<std::unique_ptr<PendingRead>> pending_;
+};
+
+// Reads records of stored blocks one after another into `out`, neighbours in one read. Errors: as of StoredReads.
 Status ReadStored(std::span<const Record> records, uint8_t* out);
 
 // The records of a file in its order.

@@ -20,6 +20,7 @@ constexpr size_t kHeaderBytes = 12;
 constexpr size_t kFooterBytes = 4;
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;
 constexpr size_t kPrefetchAhead = 4;
+constexpr size_t kPlacesAhead = 8;
 
 template <typename T>
 T Load(const uint8_t* bytes) {
@@ -80,6 +81,10 @@ class ChecksumDecoder : public Decoder {
   Status Decode(std::span<const Record> records, std::span<uint8_t* const> columns) override {
     for (size_t i = 0; i < records.size(); ++i) {
       // After a shuffle each record lies elsewhere.
+      if (i + kPlacesAhead < records.size()) {
+        const Record& ahead = records[i + kPlacesAhead];
+        ahead.block->PrefetchPlace(ahead.value);
+      }
       if (i + kPrefetchAhead < records.size()) {
         const Record& ahead = records[i + kPrefetchAhead];
         ahead.block->Prefetch(ahead.value);

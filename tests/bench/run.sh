@@ -11,6 +11,8 @@ client() {
   cmake --build --preset release --target headrace headrace-loader client_next_bench ring_loader headrace_python_native
   echo "== memory of a loader that cuts for 1 to 64 replicas"
   /usr/bin/python3 tests/bench/rebatch_memory.py
+  echo "== memory of a loader over 100 epochs"
+  /usr/bin/python3 tests/bench/loader_memory.py
   echo "== next() in C"
   build/release/bench/client_next_bench
   echo "== next() in Python"

@@ -22,11 +22,11 @@ json Schema() {
 // values.
 constexpr char kEverything[] = R"({
   "source": {"files": {"format": "TFRecord", "paths": ["s3://b/a"], "compression": "None",
-    "objectStore": {"endpoint": "https://a.example", "region": "b"},
+    "objectStore": {"endpoint": "https://a.example", "region": "b", "cache": {"maxBytes": 9}},
     "pipeline": [{"shuffle": {"bufferSize": 1, "seed": 1, "reshuffleEachIteration": false}}, {"repeat": {"count": 1}},
                  {"take": {"count": 1}}, {"skip": {"count": 1}}, {"shard": {"numShards": 2, "index": 1}},
                  {"shard": {"by": "Hint"}}]}},
-  "features": [{"name": "x", "dtype": "int64", "shape": [1], "columns": ["a"], "default": [1]}, {"name": "s", "dtype": "string"},
+  "features": [{"name": "x", "dtype": "int64", "shape": [1], "default": [1]}, {"name": "s", "dtype": "string"},
                {"name": "i", "dtype": "string"}, {"name": "r", "dtype": "string"}, {"name": "v", "dtype": "int64", "shape": [-1]}],
   "pipeline": [{"interleave": {"cycleLength": 1, "blockLength": 1, "numParallelCalls": 4,
                 "deterministic": false}}, {"cache": {"maxBytes": 9}}, {"shuffle": {"bufferSize": 1, "seed": 1,
@@ -53,7 +53,8 @@ void SchemaFields(const json& schema, const std::string& path, std::set<std::str
     // These are the pod's affair: the parser passes them by.
     const std::string full = path + "." + name;
     if (full != "spec.source.files.volume" && full != "spec.source.function.container" &&
-        full != "spec.source.files.objectStore.credentialsSecret")
+        full != "spec.source.files.objectStore.credentialsSecret" &&
+        full != "spec.source.files.objectStore.cache.volume")
       SchemaFields(property, path + "." + name, fields);
   }
 }
@@ -75,7 +76,7 @@ TEST(CrdSchema, HasTheFieldsOfTheParser) {
   SchemaFields(Schema(), "spec", of_schema);
   // ToJson writes every field, so a spec of each source and with everything set shows all that the parser knows.
   std::set<std::string> of_parser = {"spec.source.files.volume", "spec.source.files.objectStore.credentialsSecret",
-                                     "spec.source.function.container"};
+                                     "spec.source.files.objectStore.cache.volume", "spec.source.function.container"};
   for (const char* text :
        {kEverything, R"({"source": {"range": {"start": 1, "stop": 9, "step": 2, "dtype": "int32"}}})",
         R"({"source": {"function": {"command": ["a"], "maxElementBytes": 1}}})",

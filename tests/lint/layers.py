@@ -25,7 +25,7 @@ ALLOWED = {
     "sidecar/source": [BASE, SPEC, "sidecar/core", "sidecar/decode", "sidecar/remote", "sidecar/transform"],
     "sidecar/loader": [BASE, SPEC, RING, "sidecar/collective", "sidecar/core", "sidecar/decode", "sidecar/distribute",
                        "sidecar/source", "sidecar/transform"],
-    "sidecar": [BASE, SPEC, NET, RING, "sidecar/collective", "sidecar/device", "sidecar/loader"],
+    "sidecar": [BASE, SPEC, NET, RING, "sidecar/collective", "sidecar/device", "sidecar/loader", "sidecar/source"],
     "operator/kube": [BASE, NET],
     "operator/reconcile": [BASE, SPEC, NET, "operator/kube"],
     "operator/admission": [BASE, SPEC, NET, "operator/kube"],

@@ -111,7 +111,7 @@ TEST_F(CsvFiles, AColumnThatIsMissingIsFoundBeforeAnyBatch) {
   EXPECT_THAT(
       run.status().message(),
       HasSubstr("a.csv: at byte 0: the header has no column \"c2\", which spec.features[1].columns[1] names; did "
-                "you mean \"c0\"? It holds \"label\", \"c0\" or \"c1\""));
+                "you mean \"c0\"? It holds \"label\", \"c0\", \"c1\""));
 }
 
 TEST_F(CsvFiles, AColumnThatIsMissingInALaterFileIsFoundThere) {
