@@ -131,8 +131,7 @@ std::string_view LooksAndDoes(const Transformation& transformation) {
 std::string UnequalShards(const Plan& plan, const Topology& topology) {
   size_t looks = 0;
   while (Stands(plan, looks) && LooksAndDoes(plan.spec.pipeline[looks]).empty()) ++looks;
-  if (!ShardsBeforePipeline(plan, topology) || !Stands(plan, looks) ||
-      Cardinality(plan.spec) == kInfiniteCardinality) {
+  if (!ShardsBeforePipeline(plan, topology) || !Stands(plan, looks) || Cardinality(plan.spec) == kInfiniteCardinality) {
     return "";
   }
   return Field(plan, looks) + ": under policy File each worker " +

@@ -83,8 +83,9 @@ class PackedDecoder : public Decoder {
   }
 
   static Status Changed(const Record& record) {
-    return Corrupt(record.Place() + ": the record is longer than when it was packed: the file has changed; start the "
-                                    "run again");
+    return Corrupt(record.Place() +
+                   ": the record is longer than when it was packed: the file has changed; start the "
+                   "run again");
   }
 
   const std::unique_ptr<Decoder> rest_;

@@ -14,7 +14,8 @@ namespace {
 class Lengths {
  public:
   Lengths(const Pack& pack, const DecodedRecords& decoded)
-      : decoded_(decoded), components_(*PackedComponents(pack, decoded.components())) {  // ParseInputSpec has found them
+      : decoded_(decoded),
+        components_(*PackedComponents(pack, decoded.components())) {  // ParseInputSpec has found them
     for (const size_t c : components_) value_bytes_.push_back(DTypeSize(decoded.components()[c].dtype));
     lengths_.resize(components_.size());
   }

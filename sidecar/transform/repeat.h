@@ -11,7 +11,9 @@ namespace headrace::side {
 template <typename T>
 class RepeatDataset : public Dataset<T> {
  public:
-  RepeatDataset(DatasetPtr<T> input, int64_t count) : input_(std::move(input)), count_(count) {}
+  // `even`: repetitions may differ in their order, but not in their number of elements.
+  RepeatDataset(DatasetPtr<T> input, int64_t count, bool even = true)
+      : input_(std::move(input)), count_(count), even_(even) {}
 
   std::unique_ptr<Stream<T>> Iterate(Pass pass) const override { return std::make_unique<RepeatStream>(*this, pass); }
 
@@ -40,7 +42,8 @@ class RepeatDataset : public Dataset<T> {
         read_ += more;
         if (passed == n) break;
         Close();
-        // Repetitions differ in their order, never in their number of elements: whole ones need not be made.
+        if (!repeat_.even_) continue;
+        // Whole repetitions need not be made.
         const uint64_t left = repeat_.count_ < 0 ? ~uint64_t{0} : static_cast<uint64_t>(repeat_.count_ - repetition_);
         if (length_ > 0) {
           const uint64_t whole = std::min((n - passed) / length_, left);
@@ -77,6 +80,7 @@ class RepeatDataset : public Dataset<T> {
 
   DatasetPtr<T> input_;
   int64_t count_;
+  bool even_;
 };
 
 }  // namespace headrace::side

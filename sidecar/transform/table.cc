@@ -1,5 +1,8 @@
 #include "sidecar/transform/table.h"
 
+#include <algorithm>
+#include <span>
+
 #include "sidecar/core/random.h"
 #include "sidecar/transform/batch.h"
 #include "sidecar/transform/bucket_batch.h"
@@ -21,6 +24,21 @@ struct Site {
   const TransformContext& context;
 };
 
+// Whether as many elements come of these transformations whatever the order of the records: not where they go by what
+// records hold, of records that were chosen by their position; nor how many rows sequences fill that are not split.
+bool IsEven(std::span<const Transformation> transformations) {
+  bool chosen = false;
+  for (const Transformation& t : transformations) {
+    const auto* batch = std::get_if<headrace::Batch>(&t);
+    const auto* pack = std::get_if<Pack>(&t);
+    const bool looks = std::holds_alternative<Filter>(t) || pack != nullptr || (batch != nullptr && batch->buckets);
+    if ((looks && chosen) || (pack != nullptr && !pack->split)) return false;
+    chosen = chosen || std::holds_alternative<Take>(t) || std::holds_alternative<Skip>(t) ||
+             std::holds_alternative<Shard>(t);
+  }
+  return true;
+}
+
 // Overloads are the table: transformations that treat files, records and batches alike.
 template <typename T>
 DatasetPtr<T> Apply(const Shuffle& shuffle, const Site& site, DatasetPtr<T> input) {
@@ -34,8 +52,12 @@ DatasetPtr<T> Apply(const Shuffle& shuffle, const Site& site, DatasetPtr<T> inpu
 }
 
 template <typename T>
-DatasetPtr<T> Apply(const Repeat& repeat, const Site&, DatasetPtr<T> input) {
-  return std::make_unique<RepeatDataset<T>>(std::move(input), repeat.count);
+DatasetPtr<T> Apply(const Repeat& repeat, const Site& site, DatasetPtr<T> input) {
+  bool even = true;
+  if constexpr (!std::is_same_v<T, File>) {
+    even = IsEven(std::span(site.context.spec->pipeline).first(site.position - 1));
+  }
+  return std::make_unique<RepeatDataset<T>>(std::move(input), repeat.count, even);
 }
 
 template <typename T>

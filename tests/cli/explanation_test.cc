@@ -89,6 +89,15 @@ TEST(ExplanationTest, MemoryOfTheRings) {
   EXPECT_EQ(Explained(kRange, 2, 3)["memory"]["prefetchSteps"], 6);
 }
 
+TEST(ExplanationTest, MemoryOfAShuffleOfPackedRowsIsNotKnown) {
+  const json memory = Explained(R"({"source": {"files": {"paths": ["train-*.tfrecord"]}},
+      "features": [{"name": "x", "dtype": "int64", "shape": [-1]}],
+      "pipeline": [{"pack": {"length": 1024}}, {"shuffle": {"bufferSize": 9}}, {"batch": {"size": 2}}]})",
+                                1, 1)["memory"];
+  EXPECT_EQ(memory["slotBytes"], 2 * 1024 * (8 + 4 + 4)) << "values, ids and positions";
+  EXPECT_EQ(memory["shuffleBytes"], json());
+}
+
 TEST(ExplanationTest, MemoryCountsTheRoomForStrings) {
   // 4 rows of strings of 8000 bytes together, and 5 row splits.
   const json memory = Explained(R"({"source": {"files": {"paths": ["train-*.tfrecord"]}},

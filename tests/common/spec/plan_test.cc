@@ -206,6 +206,18 @@ TEST(Warnings, NameFieldEffectAndRemedy) {
               ElementsAre(HasSubstr("spec.pipeline[0].batch.dropRemainder: under policy File")));
   EXPECT_THAT(files(R"([{"filter": {"expression": "x > 1"}}, {"batch": {"size": 8}}])", {2, 0, 1}),
               ElementsAre(HasSubstr("spec.pipeline[0].filter: under policy File each worker filters its own files")));
+  const auto sequences = [](const std::string& pipeline, const Topology& topology) {
+    return WarningsOf(
+        R"({"source": {"files": {"paths": ["a"]}}, "features": [{"name": "x", "shape": [-1]}], "pipeline": )" +
+            pipeline + "}",
+        topology);
+  };
+  EXPECT_THAT(sequences(R"([{"pack": {"length": 9}}, {"batch": {"size": 8}}])", {2, 0, 1}),
+              ElementsAre(HasSubstr("spec.pipeline[0].pack: under policy File each worker packs its own files")));
+  EXPECT_THAT(sequences(R"([{"bucketBatch": {"boundaries": [9], "sizes": [8, 4]}}])", {2, 0, 1}),
+              ElementsAre(HasSubstr("spec.pipeline[0].bucketBatch: under policy File each worker buckets its own")));
+  EXPECT_THAT(sequences(R"([{"bucketBatch": {"boundaries": [9], "sizes": [8, 3]}}])", {1, 0, 2}),
+              ElementsAre(HasSubstr("a global batch of 3 is cut for 2 replicas in sync")));
   EXPECT_THAT(files(R"([{"take": {"count": 5}}, {"batch": {"size": 8}}])", {1, 0, 2}), IsEmpty());
 }
 

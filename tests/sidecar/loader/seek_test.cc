@@ -96,6 +96,8 @@ TEST_F(Seek, Numbers) {
            R"([{"shard": {"numShards": 3, "index": 1}}, {"batch": {"size": 2}}])",
            R"([{"enumerate": {"start": 100}}, {"batch": {"size": 4}}])",
            R"([{"filter": {"expression": "value % 2 == 0"}}, {"repeat": {"count": 3}}, {"batch": {"size": 4}}])",
+           R"([{"shuffle": {"bufferSize": 50}}, {"take": {"count": 9}}, {"filter": {"expression": "value % 2 == 0"}},
+               {"repeat": {"count": 5}}, {"batch": {"size": 4}}])",
            R"([{"shuffle": {"bufferSize": 9}}, {"cache": {}}, {"repeat": {"count": 3}}, {"batch": {"size": 4}}])",
            R"([{"map": {"cast": "float32"}}, {"batch": {"size": 4}}, {"cache": {}}, {"map": {"scale": 2}}])",
            R"([{"shuffle": {"bufferSize": 8, "seed": 1}}, {"batch": {"size": 4}}])",
@@ -143,13 +145,19 @@ TEST_F(Seek, SequencesOfVaryingLength) {
   }
   folder_.Write("file-0.tfrecord", bytes);
   const std::string features = R"("features": [{"name": "x", "dtype": "int64", "shape": [-1]}], )";
-  for (const char* pipeline : {
-           R"([{"bucketBatch": {"boundaries": [3, 6], "sizes": [6, 4, 2]}}])",
-           R"([{"shuffle": {"bufferSize": 8}}, {"bucketBatch": {"boundaries": [3], "size": 4, "dropRemainder": true}}])",
-           R"([{"pack": {"length": 16}}, {"batch": {"size": 2}}])",
-           R"([{"shuffle": {"bufferSize": 8}}, {"repeat": {"count": 2}}, {"pack": {"length": 6, "split": true}},
+  for (
+      const char* pipeline : {
+          R"([{"bucketBatch": {"boundaries": [3, 6], "sizes": [6, 4, 2]}}])",
+          R"([{"shuffle": {"bufferSize": 8}}, {"bucketBatch": {"boundaries": [3, 6], "size": 4, "dropRemainder": true}},
+               {"repeat": {"count": 3}}])",
+          R"([{"shuffle": {"bufferSize": 40}}, {"take": {"count": 20}}, {"bucketBatch": {"boundaries": [5], "size": 4}},
+               {"repeat": {"count": 4}}])",
+          R"([{"pack": {"length": 16}}, {"batch": {"size": 2}}])",
+          R"([{"shuffle": {"bufferSize": 40}}, {"pack": {"length": 11}}, {"repeat": {"count": 4}},
+               {"batch": {"size": 2}}])",
+          R"([{"shuffle": {"bufferSize": 8}}, {"repeat": {"count": 2}}, {"pack": {"length": 6, "split": true}},
                {"shuffle": {"bufferSize": 3}}, {"batch": {"size": 4}}])",
-       }) {
+      }) {
     for (const auto& [workers, replicas] : {std::pair(1, 1), std::pair(2, 2)}) {
       ExpectSeekable(
           kFiles,

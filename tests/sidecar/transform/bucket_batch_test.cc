@@ -36,8 +36,8 @@ class BucketBatch : public testing::Test {
     return PipelineRun(R"({"source": {"files": {"paths": ["a.tfrecord"]}}, "features": [
         {"name": "tokens", "dtype": "int64", "shape": )" +
                            shape + R"(}, {"name": "text", "dtype": "string"}, {"name": "i", "dtype": "int64"}],
-        "pipeline": )" +
-                           pipeline + rest + "}",
+        "pipeline": )" + pipeline +
+                           rest + "}",
                        topology, folder_.path());
   }
   // The numbers of the records in each batch.
@@ -77,8 +77,9 @@ TEST_F(BucketBatch, TheLengthOfAStringIsItsBytes) {
 
 TEST_F(BucketBatch, TheLengthIsOfTheFirstDimension) {
   Write({2, 4, 6, 8});
-  EXPECT_EQ(Numbers(Run(R"([{"bucketBatch": {"feature": "tokens", "boundaries": [3], "size": 2}}])", "", {}, "[-1, 2]")),
-            (Batches{{0, 1}, {2, 3}}))
+  EXPECT_EQ(
+      Numbers(Run(R"([{"bucketBatch": {"feature": "tokens", "boundaries": [3], "size": 2}}])", "", {}, "[-1, 2]")),
+      (Batches{{0, 1}, {2, 3}}))
       << "1 and 2 rows of two values, then 3 and 4";
 }
 
@@ -143,9 +144,9 @@ TEST_F(BucketBatch, WhatCannotBeBucketedIsRefused) {
   EXPECT_THAT(refused(R"({"feature": "text", "boundaries": [4], "size": 2})", "",
                       R"(, "distribution": {"rebatch": "Continuous"})"),
               HasSubstr("spec.distribution.rebatch: \"Continuous\" does not go with a bucketBatch"));
-  EXPECT_THAT(refused(R"({"feature": "text", "boundaries": [4], "size": 2})", "",
-                      R"(, "distribution": {"strategy": "TPU"})"),
-              HasSubstr("spec.pipeline[0].bucketBatch: does not go with strategy TPU"));
+  EXPECT_THAT(
+      refused(R"({"feature": "text", "boundaries": [4], "size": 2})", "", R"(, "distribution": {"strategy": "TPU"})"),
+      HasSubstr("spec.pipeline[0].bucketBatch: does not go with strategy TPU"));
   EXPECT_THAT(Run(R"([{"batch": {"size": 2}}, {"bucketBatch": {"feature": "text", "boundaries": [4], "size": 2}}])")
                   .status()
                   .message(),

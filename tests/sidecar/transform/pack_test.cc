@@ -27,10 +27,10 @@ class PackTest : public testing::Test {
       }
       std::vector<int64_t> values;
       for (int64_t t = 0; t < tokens[i]; ++t) values.push_back(100 * static_cast<int64_t>(i) + t);
-      file += TFRecordOf(ExampleOf(
-          {{"tokens", Int64List(values)},
-           {"loss", FloatList(std::vector<float>(loss.empty() ? 0 : loss[i], static_cast<float>(i) + 0.5f))},
-           {"i", Int64List({static_cast<int64_t>(i)})}}));
+      file += TFRecordOf(
+          ExampleOf({{"tokens", Int64List(values)},
+                     {"loss", FloatList(std::vector<float>(loss.empty() ? 0 : loss[i], static_cast<float>(i) + 0.5f))},
+                     {"i", Int64List({static_cast<int64_t>(i)})}}));
     }
     folder_.Write("a.tfrecord", file);
   }
@@ -154,7 +154,8 @@ TEST_F(PackTest, LongStreamsComeWhole) {
 TEST_F(PackTest, StandsAmongOtherTransformations) {
   Write({3, 2, 4, 5});
   // Records 0 and 1, twice. Maps before the pack act on records, those after it on rows.
-  auto run = Run(R"([{"take": {"count": 2}}, {"repeat": {"count": 2}}, {"map": {"feature": "tokens", "cast": "float32"}},
+  auto run =
+      Run(R"([{"take": {"count": 2}}, {"repeat": {"count": 2}}, {"map": {"feature": "tokens", "cast": "float32"}},
                      {"pack": {"length": 5}}, {"enumerate": {}}, {"cache": {}},
                      {"map": {"feature": "tokens", "scale": 0.5}}, {"filter": {"expression": "tokens_segment_ids[4] == 2"}},
                      {"batch": {"size": 2}}])");
@@ -260,8 +261,9 @@ TEST_F(PackTest, WhatCannotBePackedIsRefused) {
               HasSubstr("there is no sequence of numbers here; give a feature the shape [-1]"));
   EXPECT_THAT(refused(R"({"name": "v", "shape": [-1, 3]})", R"([{"pack": {"length": 4}}])"),
               HasSubstr("there is no sequence of numbers here"));
-  EXPECT_THAT(refused(kTokens, R"([{"pack": {"length": 4}}, {"paddedBatch": {"size": 2, "paddedShapes": {"tokens": [4]}}}])"),
-              HasSubstr("let a batch stand after the pack, not a paddedBatch"));
+  EXPECT_THAT(
+      refused(kTokens, R"([{"pack": {"length": 4}}, {"paddedBatch": {"size": 2, "paddedShapes": {"tokens": [4]}}}])"),
+      HasSubstr("let a batch stand after the pack, not a paddedBatch"));
   EXPECT_THAT(refused(kTokens, R"([{"batch": {"size": 4}}, {"pack": {"length": 4}}])"),
               HasSubstr("spec.pipeline[1].pack: must come before batch"));
   EXPECT_THAT(refused(kTokens, R"([{"pack": {"length": 200000000}}])"),
