@@ -80,8 +80,11 @@ std::optional<int64_t> RecordBytes(const InputSpec& spec, const std::vector<std:
 std::optional<int64_t> ShuffleBytes(const InputSpec& spec, const std::vector<std::string>& files) {
   constexpr int64_t kReference = 24;  // to a record
   int64_t buffered = 0;
+  bool packed = false;
   for (const Transformation& transformation : spec.pipeline) {
     const auto* const shuffle = std::get_if<Shuffle>(&transformation);
+    packed = packed || std::holds_alternative<Pack>(transformation);
+    if (shuffle != nullptr && packed) return std::nullopt;  // a row holds as many records as fit
     if (shuffle != nullptr && !shuffle->global) buffered += shuffle->buffer_size;
   }
   if (buffered == 0) return 0;

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "common/base/words.h"
+#include "common/spec/bucket_batch.h"
 #include "common/spec/expression.h"
 #include "common/spec/map.h"
+#include "common/spec/pack.h"
 #include "common/spec/padding.h"
 #include "common/spec/tensor_fields.h"
 #include "common/spec/variable.h"
@@ -72,6 +74,16 @@ Status ApplyMap(const Map& map, std::vector<TensorSpec>& components) {
   return {};
 }
 
+Status ApplyPack(const Pack& pack, std::vector<TensorSpec>& components) {
+  ASSIGN_OR_RETURN(std::vector<TensorSpec> rows, PackedTypes(pack, components));
+  for (const TensorSpec& row : rows) {
+    const Status size = CheckSize(row);
+    if (!size.ok()) return InvalidArgument("component \"" + row.name + "\" " + size.message());
+  }
+  components = std::move(rows);
+  return {};
+}
+
 // A batch of ragged batches would be ragged in two dimensions.
 void CheckOneBatch(const InputSpec& spec, const std::string& component, std::vector<FieldError>* errors) {
   bool batched = false;
@@ -122,6 +134,10 @@ std::vector<TensorSpec> RecordComponents(const InputSpec& spec, size_t stages, s
       status = ApplyMap(*map, components);
     } else if (const auto* filter = std::get_if<Filter>(&transformation); filter != nullptr && errors != nullptr) {
       status = Expression::Parse(filter->expression, components).status();
+    } else if (const auto* pack = std::get_if<Pack>(&transformation)) {
+      status = ApplyPack(*pack, components);
+    } else if (const auto* batch = std::get_if<Batch>(&transformation); batch != nullptr && batch->buckets) {
+      status = BucketedComponent(*batch->buckets, components).status();
     }
     if (status.ok() || errors == nullptr) continue;
     errors->push_back({"spec.pipeline[" + std::to_string(i) + "]." + std::string(TransformationName(transformation)),

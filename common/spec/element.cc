@@ -21,6 +21,7 @@ struct CardinalityOf {
   int64_t operator()(const Map&) const { return n; }
   int64_t operator()(const Cache&) const { return n; }
   int64_t operator()(const Filter&) const { return n == 0 ? 0 : kUnknownCardinality; }
+  int64_t operator()(const Pack&) const { return n <= 0 ? n : kUnknownCardinality; }
   int64_t operator()(const Interleave&) const { return n; }
   int64_t operator()(const Repeat& repeat) const {
     if (repeat.count == 0 || n == 0) return 0;
@@ -28,6 +29,7 @@ struct CardinalityOf {
     return Finite() ? n * repeat.count : n;
   }
   int64_t operator()(const Batch& batch) const {
+    if (batch.buckets && n != kInfiniteCardinality) return kUnknownCardinality;  // in tf.data even of nothing
     if (!Finite()) return n;
     return batch.drop_remainder ? n / batch.size : (n + batch.size - 1) / batch.size;
   }
@@ -81,8 +83,8 @@ ElementShape PipelineElement(const InputSpec& spec) {
     if (const auto* batch = std::get_if<Batch>(&transformation)) {
       ++element.batch_dims;
       for (TensorSpec& component : element.components) {
-        component.shape.insert(component.shape.begin(),
-                               batch->drop_remainder && !spec.on_error.skip ? batch->size : kUnknownDim);
+        const bool full = batch->drop_remainder && !batch->buckets && !spec.on_error.skip;
+        component.shape.insert(component.shape.begin(), full ? batch->size : kUnknownDim);
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/spec/bucket_batch.h"
 #include "common/spec/components.h"
 #include "common/spec/features.h"
 #include "common/spec/formats.h"
@@ -274,12 +275,16 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
       if (std::holds_alternative<Batch>(pipeline[i]) && ++batches > 2) {
         errors->push_back({item, "is the third batch; at most two are offered"});
       }
+      if (&pipeline == &spec.pipeline) CheckBuckets(spec, i, item, errors);
       if (std::holds_alternative<Enumerate>(pipeline[i])) {
         if (batches > 0) errors->push_back({item, "must come before batch: it numbers records"});
         if (++enumerates > 1) errors->push_back({item, "stands twice; one is offered"});
       }
       if (std::holds_alternative<Filter>(pipeline[i]) && batches > 0) {
         errors->push_back({item, "must come before batch: it keeps or drops records"});
+      }
+      if (std::holds_alternative<Pack>(pipeline[i]) && batches > 0) {
+        errors->push_back({item, "must come before batch: it packs records"});
       }
       if (const auto* shard = std::get_if<Shard>(&pipeline[i]);
           shard != nullptr && shard->hint && policy != AutoShardPolicy::kHint) {

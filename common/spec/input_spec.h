@@ -69,10 +69,18 @@ struct Batch {
     double value = 0;
     bool operator==(const Padding&) const = default;
   };
+  // What bucketBatch batches records of like length by (tf.data's bucket_by_sequence_length): bucket b takes those of
+  // boundaries[b - 1] <= length < boundaries[b], and makes batches of sizes[b] of them.
+  struct Buckets {
+    std::string feature;              // whose length; "": the only component
+    std::vector<int64_t> boundaries;  // rising
+    std::vector<int64_t> sizes;       // one more
+  };
   int64_t size = 0;
   bool drop_remainder = false;
   bool padded = false;  // written as paddedBatch
   std::vector<Padding> paddings;
+  std::optional<Buckets> buckets;  // written as bucketBatch; `size` is their largest
 };
 struct Take {
   int64_t count = 0;
@@ -151,8 +159,15 @@ struct Cache {
   std::optional<int64_t> max_bytes;  // more is an error; none: as much as it takes
 };
 
+// Packs the sequences of consecutive records, in their order, into rows of `length` values. Before any batch.
+struct Pack {
+  int64_t length = 1;
+  std::vector<std::string> features;  // empty: all that are ragged
+  bool split = false;                 // a sequence may go on in the next row; else it begins one where it does not fit
+};
+
 using Transformation =
-    std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard, Map, Filter, Cache>;
+    std::variant<Shuffle, Repeat, Batch, Take, Skip, Interleave, Enumerate, Prefetch, Shard, Map, Filter, Cache, Pack>;
 // The field of the CRD that holds it: "shuffle", "repeat", ...
 std::string_view TransformationName(const Transformation& transformation);
 

@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/words.h"
+#include "common/spec/bucket_batch.h"
 #include "common/spec/map.h"
 #include "common/spec/object_reader.h"
+#include "common/spec/pack.h"
 
 namespace headrace {
 namespace {
@@ -48,14 +50,14 @@ json RepeatToJson(const Transformation& t) { return {{"count", std::get<Repeat>(
 
 Transformation ParseBatch(ObjectReader& reader) {
   const int64_t size = reader.RequiredInt("size", 1, kMaxElements);
-  return Batch{size, reader.Bool("dropRemainder", false), false, {}};
+  return Batch{size, reader.Bool("dropRemainder", false), false, {}, {}};
 }
 json BatchToJson(const Transformation& t) {
   return {{"size", std::get<Batch>(t).size}, {"dropRemainder", std::get<Batch>(t).drop_remainder}};
 }
 
 Transformation ParsePaddedBatch(ObjectReader& reader) {
-  Batch batch{reader.RequiredInt("size", 1, kMaxElements), reader.Bool("dropRemainder", false), true, {}};
+  Batch batch{reader.RequiredInt("size", 1, kMaxElements), reader.Bool("dropRemainder", false), true, {}, {}};
   const json* const shapes = reader.Object("paddedShapes");
   const json* const values = reader.Object("paddingValues");
   if (shapes == nullptr) {
@@ -179,7 +181,7 @@ struct Entry {
 
 // In the order of the variant's alternatives, so that an entry's index is Transformation::index(); behind them, other
 // ways to write one.
-constexpr std::array<Entry, std::variant_size_v<Transformation> + 1> kTransformations = {{
+constexpr std::array<Entry, std::variant_size_v<Transformation> + 2> kTransformations = {{
     {"shuffle", true, ParseShuffle, ShuffleToJson},
     {"repeat", true, ParseRepeat, RepeatToJson},
     {"batch", false, ParseBatch, BatchToJson},
@@ -192,12 +194,19 @@ constexpr std::array<Entry, std::variant_size_v<Transformation> + 1> kTransforma
     {"map", false, ParseMap, MapToJson},
     {"filter", false, ParseFilter, FilterToJson},
     {"cache", false, ParseCache, CacheToJson},
+    {"pack", false, ParsePack, PackToJson},
     {"paddedBatch", false, ParsePaddedBatch, PaddedBatchToJson},
+    {"bucketBatch", false, ParseBucketBatch, BucketBatchToJson},
 }};
+constexpr size_t kPaddedBatch = std::variant_size_v<Transformation>;
+constexpr size_t kBucketBatch = kPaddedBatch + 1;
 
 const Entry& EntryOf(const Transformation& transformation) {
-  const auto* batch = std::get_if<Batch>(&transformation);
-  return batch != nullptr && batch->padded ? kTransformations.back() : kTransformations[transformation.index()];
+  if (const auto* batch = std::get_if<Batch>(&transformation)) {
+    if (batch->padded) return kTransformations[kPaddedBatch];
+    if (batch->buckets) return kTransformations[kBucketBatch];
+  }
+  return kTransformations[transformation.index()];
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "common/spec/warnings.h"
 
+#include <algorithm>
 #include <array>
 
 #include "common/spec/components.h"
@@ -22,12 +23,14 @@ std::string Field(const Plan& plan, size_t i) {
   return "spec.pipeline[" + std::to_string(i) + "]." + std::string(TransformationName(plan.spec.pipeline[i]));
 }
 
-int64_t GlobalBatch(const Plan& plan) {
-  int64_t size = 0;
+// The sizes of those that are cut; none without a batch.
+std::vector<int64_t> GlobalBatches(const Plan& plan) {
+  std::vector<int64_t> sizes;
   for (const Transformation& transformation : plan.spec.pipeline) {
-    if (const auto* batch = std::get_if<Batch>(&transformation)) size = batch->size;
+    const auto* batch = std::get_if<Batch>(&transformation);
+    if (batch != nullptr) sizes = batch->buckets ? batch->buckets->sizes : std::vector{batch->size};
   }
-  return size;
+  return sizes;
 }
 
 std::string ShuffleOfBatches(const Plan& plan) {
@@ -86,9 +89,11 @@ std::string SeededParameterServer(const Plan& plan) {
 }
 
 std::string UnevenBatch(const Plan& plan, const Topology& topology) {
-  const int64_t batch = GlobalBatch(plan);
   const int64_t replicas = topology.replicas_in_sync();
-  if (batch == 0 || batch % replicas == 0) return "";
+  const std::vector<int64_t> sizes = GlobalBatches(plan);
+  const auto uneven = std::find_if(sizes.begin(), sizes.end(), [&](int64_t size) { return size % replicas != 0; });
+  if (uneven == sizes.end()) return "";
+  const int64_t batch = *uneven;
   return "spec.pipeline: a global batch of " + std::to_string(batch) + " is cut for " + std::to_string(replicas) +
          " replicas in sync, so some get fewer records than others at every step, or none; make the size of the last "
          "batch a multiple of " +
@@ -115,14 +120,24 @@ std::string CountsOnEachWorker(const Plan& plan, const Topology& topology) {
   return "";
 }
 
-std::string FilteredShards(const Plan& plan, const Topology& topology) {
-  const size_t filter = Find<Filter>(plan);
-  if (!ShardsBeforePipeline(plan, topology) || !Stands(plan, filter) ||
+// What becomes of records whose number follows from what they hold; "" where it does not.
+std::string_view LooksAndDoes(const Transformation& transformation) {
+  if (std::holds_alternative<Filter>(transformation)) return "filters";
+  if (std::holds_alternative<Pack>(transformation)) return "packs";
+  const auto* batch = std::get_if<Batch>(&transformation);
+  return batch != nullptr && batch->buckets ? "buckets" : "";
+}
+
+std::string UnequalShards(const Plan& plan, const Topology& topology) {
+  size_t looks = 0;
+  while (Stands(plan, looks) && LooksAndDoes(plan.spec.pipeline[looks]).empty()) ++looks;
+  if (!ShardsBeforePipeline(plan, topology) || !Stands(plan, looks) ||
       Cardinality(plan.spec) == kInfiniteCardinality) {
     return "";
   }
-  return Field(plan, filter) +
-         ": under policy File each worker filters its own files, so workers may be left with unequal numbers of "
+  return Field(plan, looks) + ": under policy File each worker " +
+         std::string(LooksAndDoes(plan.spec.pipeline[looks])) +
+         " its own files, so workers may be left with unequal numbers of "
          "records, "
          "and those with fewer get batches without rows until the last one ends; repeat endlessly and count steps, or "
          "set spec.distribution.autoShardPolicy to Data";
@@ -144,7 +159,7 @@ constexpr std::array<PlanWarning, 5> kPlanWarnings = {ShuffleOfBatches, ShuffleO
                                                       CacheNeverFilled, SeededParameterServer};
 
 using TopologyWarning = std::string (*)(const Plan&, const Topology&);
-constexpr std::array<TopologyWarning, 4> kTopologyWarnings = {UnevenBatch, CountsOnEachWorker, FilteredShards,
+constexpr std::array<TopologyWarning, 4> kTopologyWarnings = {UnevenBatch, CountsOnEachWorker, UnequalShards,
                                                               EmptyBatchesOnTpu};
 
 }  // namespace

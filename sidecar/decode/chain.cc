@@ -52,6 +52,9 @@ std::unique_ptr<Decoder> MakePipelineDecoder(const InputSpec& spec, size_t stage
   bool maps = false;
   for (size_t i = 0; i < stages; ++i) {
     if (std::holds_alternative<Enumerate>(spec.pipeline[i])) decoder = MakeIndexDecoder(std::move(decoder));
+    if (const auto* pack = std::get_if<Pack>(&spec.pipeline[i])) {
+      decoder = MakePackedDecoder(std::move(decoder), RecordComponents(spec, i, nullptr), *pack);
+    }
     if (const auto* map = std::get_if<Map>(&spec.pipeline[i])) {
       const std::string field = "spec.pipeline[" + std::to_string(i) + "].map";
       decoder = MakeMapDecoder(std::move(decoder), RecordComponents(spec, i, nullptr), *map, field);

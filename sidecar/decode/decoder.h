@@ -42,6 +42,11 @@ std::unique_ptr<Decoder> MakeTensorsDecoder(const TensorsSource& source);
 // The component "index" of enumerate, before those of `rest`.
 std::unique_ptr<Decoder> MakeIndexDecoder(std::unique_ptr<Decoder> rest);
 
+// The rows that pack makes of records: three components for each that it packs (common/spec/pack.h). `components`: of a
+// record, as `rest` decodes them.
+std::unique_ptr<Decoder> MakePackedDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
+                                           const Pack& pack);
+
 // What map makes of the components of `rest`, whose types are `components`. `field` is the map's, for messages.
 std::unique_ptr<Decoder> MakeMapDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
                                         const Map& map, const std::string& field);

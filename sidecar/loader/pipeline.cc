@@ -38,7 +38,9 @@ bool Cuts(const Plan& plan, const Topology& sharing, const SourceContext& source
   if (GlobalShuffleOf(plan.spec) != nullptr) return true;
   // Those look into all records, or keep them.
   const bool looks = std::any_of(plan.spec.pipeline.begin(), plan.spec.pipeline.end(), [](const Transformation& t) {
-    return std::holds_alternative<Filter>(t) || std::holds_alternative<Cache>(t);
+    const auto* batch = std::get_if<headrace::Batch>(&t);
+    return std::holds_alternative<Filter>(t) || std::holds_alternative<Cache>(t) || std::holds_alternative<Pack>(t) ||
+           (batch != nullptr && batch->buckets);
   });
   return plan.effective_policy == AutoShardPolicy::kData && sharing.num_workers > 1 && !looks &&
          source.files.remote.empty();

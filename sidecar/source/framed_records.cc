@@ -4,6 +4,7 @@
 #include <map>
 
 #include "sidecar/core/bytes_block.h"
+#include "sidecar/core/uncounted.h"
 #include "sidecar/source/block_reader.h"
 
 namespace headrace::side {
@@ -22,26 +23,6 @@ class FetchedBlock final : public BytesBlock {
 
  private:
   std::span<const Record> records_;
-};
-
-// Records that refer to blocks without being counted: the counts belong to the thread that reads ahead.
-class Uncounted {
- public:
-  ~Uncounted() { Clear(); }
-  void Clear() {
-    for (Record& record : records_) record.block.Forget();
-    records_.clear();
-  }
-  void Add(Block* block, int64_t row, int64_t index) {
-    Record& record = records_.emplace_back();
-    record.block = BlockRef::Uncounted(block);
-    record.value = row;
-    record.index = index;
-  }
-  std::span<const Record> all() const { return records_; }
-
- private:
-  std::vector<Record> records_;
 };
 
 class FetchDecoder : public Decoder {

@@ -15,33 +15,20 @@ using Op = Expression::Op;
 using Type = Expression::Type;
 using Node = Expression::Node;
 
-constexpr size_t kBlockBytes = 256 << 10;
-constexpr size_t kMaxBlockRecords = 256;
-
-// The columns of a block of records, and the values of an expression over one row of them.
+// The values of an expression over one row of decoded records.
 class Evaluation {
  public:
-  Evaluation(const Expression& expression, const std::vector<TensorSpec>& components)
-      : nodes_(expression.nodes()), components_(components) {
-    size_t record_bytes = 1;
-    for (const TensorSpec& component : components) {
-      row_bytes_.push_back(RowBytes(component));
-      record_bytes += row_bytes_.back();
-    }
-    records_ = std::clamp<size_t>(kBlockBytes / record_bytes, 1, kMaxBlockRecords);
-    for (const size_t bytes : row_bytes_) columns_.emplace_back(bytes * records_);
-    for (std::vector<uint8_t>& column : columns_) outs_.push_back(column.data());
-  }
+  // Both must outlive it.
+  Evaluation(const Expression& expression, const DecodedRecords& decoded)
+      : nodes_(expression.nodes()), decoded_(decoded) {}
 
-  size_t records() const { return records_; }  // the most in a block
-  std::span<uint8_t* const> columns() { return outs_; }
   bool IsTrue(size_t row) const { return Integer(nodes_.size() - 1, row) != 0; }
 
  private:
   const Node& Left(const Node& node) const { return nodes_[static_cast<size_t>(node.left)]; }
+  DType Loaded(const Node& node) const { return decoded_.components()[node.component].dtype; }
   const uint8_t* Place(const Node& node, size_t row) const {
-    return columns_[node.component].data() + row * row_bytes_[node.component] +
-           node.value * DTypeSize(components_[node.component].dtype);
+    return decoded_.Row(node.component, row) + node.value * DTypeSize(Loaded(node));
   }
 
   // Of a node of type kBool or kInt. Overflow wraps.
@@ -56,7 +43,7 @@ class Evaluation {
     switch (node.op) {
       case Op::kConstant: return node.integer;
       case Op::kLoad:
-        return WithType(components_[node.component].dtype, [&](auto type) {
+        return WithType(Loaded(node), [&](auto type) {
           typename decltype(type)::type value;
           std::memcpy(&value, Place(node, row), sizeof value);
           return static_cast<int64_t>(value);
@@ -85,7 +72,7 @@ class Evaluation {
     const auto right = static_cast<size_t>(node.right);
     double value = node.number;
     switch (node.op) {
-      case Op::kLoad: value = LoadNumber(components_[node.component].dtype, Place(node, row)); break;
+      case Op::kLoad: value = LoadNumber(Loaded(node), Place(node, row)); break;
       case Op::kToFloat:
         value = Left(node).type == Type::kInt ? static_cast<double>(Integer(left, row)) : Number(left, row);
         break;
@@ -131,24 +118,16 @@ class Evaluation {
   }
 
   const std::vector<Node>& nodes_;
-  const std::vector<TensorSpec>& components_;
-  std::vector<size_t> row_bytes_;
-  size_t records_ = 1;
-  std::vector<std::vector<uint8_t>> columns_;
-  std::vector<uint8_t*> outs_;
+  const DecodedRecords& decoded_;
 };
 
 class FilterDataset : public Dataset<Record> {
  public:
-  FilterDataset(DatasetPtr<Record> input, const Filter& filter, const InputSpec& spec, size_t stages,
-                MakeDecoder source_decoder, std::function<Status(const Status&)> take_error)
+  FilterDataset(DatasetPtr<Record> input, const Filter& filter, LookSite site)
       : input_(std::move(input)),
-        spec_(spec),
-        stages_(stages),
-        source_decoder_(std::move(source_decoder)),
-        take_error_(std::move(take_error)),
-        components_(RecordComponents(spec, stages, nullptr)),
-        expression_(*Expression::Parse(filter.expression, components_)) {}  // ParseInputSpec has parsed it
+        site_(std::move(site)),
+        // ParseInputSpec has parsed it.
+        expression_(*Expression::Parse(filter.expression, RecordComponents(site_.spec, site_.stages, nullptr))) {}
 
   std::unique_ptr<Stream<Record>> Iterate(Pass pass) const override {
     return std::make_unique<FilterStream>(*this, input_->Iterate(pass));
@@ -158,58 +137,40 @@ class FilterDataset : public Dataset<Record> {
   class FilterStream : public Stream<Record> {
    public:
     FilterStream(const FilterDataset& filter, std::unique_ptr<Stream<Record>> input)
-        : filter_(filter),
-          input_(std::move(input)),
-          decoder_(MakePipelineDecoder(filter.spec_, filter.stages_, filter.source_decoder_())),
-          evaluation_(filter.expression_, filter.components_) {}
+        : input_(std::move(input)), decoded_(filter.site_), evaluation_(filter.expression_, decoded_) {}
 
     Result<size_t> Read(std::span<Record> out) override {
       while (true) {
         // As many as are asked for: more could hold back what comes after an error.
-        const std::span<Record> block = out.first(std::min(out.size(), evaluation_.records()));
+        const std::span<Record> block = out.first(std::min(out.size(), decoded_.most()));
         ASSIGN_OR_RETURN(const size_t read, input_->Read(block));
         if (read == 0) return size_t{0};
-        const Status decoded = decoder_->Decode(block.first(read), evaluation_.columns());
         size_t kept = 0;
-        for (size_t i = 0; i < read; ++i) {
-          if (!decoded.ok()) {
-            // One of the block is bad: each by itself then.
-            const Status alone = decoder_->Decode(block.subspan(i, 1), evaluation_.columns());
-            if (!alone.ok()) {
-              RETURN_IF_ERROR(filter_.take_error_(alone));
-              continue;
-            }
-          }
-          if (!evaluation_.IsTrue(decoded.ok() ? i : 0)) continue;
+        RETURN_IF_ERROR(decoded_.ForEach(block.first(read), [&](size_t i, size_t row) -> Status {
+          if (!evaluation_.IsTrue(row)) return {};
           if (kept != i) std::swap(out[kept], out[i]);
           ++kept;
-        }
+          return {};
+        }));
         if (kept > 0) return kept;
       }
     }
 
    private:
-    const FilterDataset& filter_;
     std::unique_ptr<Stream<Record>> input_;
-    std::unique_ptr<Decoder> decoder_;
+    DecodedRecords decoded_;
     Evaluation evaluation_;
   };
 
   const DatasetPtr<Record> input_;
-  const InputSpec& spec_;
-  const size_t stages_;
-  const MakeDecoder source_decoder_;
-  const std::function<Status(const Status&)> take_error_;
-  const std::vector<TensorSpec> components_;
+  const LookSite site_;
   const Expression expression_;
 };
 
 }  // namespace
 
-DatasetPtr<Record> MakeFilter(DatasetPtr<Record> input, const Filter& filter, const InputSpec& spec, size_t stages,
-                              MakeDecoder source_decoder, std::function<Status(const Status&)> take_error) {
-  return std::make_unique<FilterDataset>(std::move(input), filter, spec, stages, std::move(source_decoder),
-                                         std::move(take_error));
+DatasetPtr<Record> MakeFilter(DatasetPtr<Record> input, const Filter& filter, LookSite site) {
+  return std::make_unique<FilterDataset>(std::move(input), filter, std::move(site));
 }
 
 }  // namespace headrace::side

@@ -2,10 +2,12 @@
 
 #include "sidecar/core/random.h"
 #include "sidecar/transform/batch.h"
+#include "sidecar/transform/bucket_batch.h"
 #include "sidecar/transform/cache.h"
 #include "sidecar/transform/counted.h"
 #include "sidecar/transform/enumerate.h"
 #include "sidecar/transform/filter.h"
+#include "sidecar/transform/pack.h"
 #include "sidecar/transform/repeat.h"
 #include "sidecar/transform/shuffle.h"
 
@@ -81,12 +83,20 @@ DatasetPtr<Record> Apply(const Enumerate& enumerate, const Site&, DatasetPtr<Rec
 }
 
 // The site's position counts from 1: the stages before it are one fewer.
-DatasetPtr<Record> Apply(const Filter& filter, const Site& site, DatasetPtr<Record> input) {
-  return MakeFilter(std::move(input), filter, *site.context.spec, site.position - 1, site.context.source_decoder,
-                    site.context.take_error);
+LookSite LookAt(const Site& site) {
+  return {*site.context.spec, site.position - 1, site.context.source_decoder, site.context.take_error};
 }
 
-DatasetPtr<Batch> Apply(const headrace::Batch& batch, const Site&, DatasetPtr<Record> input) {
+DatasetPtr<Record> Apply(const Filter& filter, const Site& site, DatasetPtr<Record> input) {
+  return MakeFilter(std::move(input), filter, LookAt(site));
+}
+
+DatasetPtr<Record> Apply(const Pack& pack, const Site& site, DatasetPtr<Record> input) {
+  return MakePack(std::move(input), pack, LookAt(site), site.field);
+}
+
+DatasetPtr<Batch> Apply(const headrace::Batch& batch, const Site& site, DatasetPtr<Record> input) {
+  if (batch.buckets) return MakeBucketBatch(std::move(input), batch, LookAt(site));
   return MakeBatch(std::move(input), batch.size, batch.drop_remainder);
 }
 
@@ -109,7 +119,7 @@ AnyDataset ApplyPipeline(const TransformContext& context, DatasetPtr<Record> inp
     const Site site = SiteOf(transformations, i, "spec.pipeline", context);
     dataset = std::visit(
         [&](const auto& transformation, auto& on) -> AnyDataset {
-          // ParseInputSpec lets no enumerate, filter or interleave stand after a batch.
+          // ParseInputSpec lets no enumerate, filter, pack or interleave stand after a batch.
           if constexpr (requires { Apply(transformation, site, std::move(on)); }) {
             return Apply(transformation, site, std::move(on));
           } else {

@@ -1,7 +1,6 @@
 // The table of transformations: how each one is put on a data set.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "sidecar/core/bytes_block.h"
 #include "sidecar/core/dataset.h"
 #include "sidecar/decode/decoder.h"
+#include "sidecar/transform/decoded_records.h"
 
 namespace headrace::side {
 
@@ -18,8 +18,7 @@ struct TransformContext {
   const InputSpec* spec = nullptr;
   MakeDecoder source_decoder;
   BytesBlockPool* blocks = nullptr;  // that records lie in, where they do
-  // Takes the error of a record that a decoder refused; ok: the record is to be left out.
-  std::function<Status(const Status& error)> take_error;
+  TakeError take_error;
 };
 
 // Puts the pipeline of `context.spec` on `input`.

@@ -80,6 +80,12 @@ TEST(CrdSchema, HasTheFieldsOfTheParser) {
   for (const char* text :
        {kEverything, R"({"source": {"range": {"start": 1, "stop": 9, "step": 2, "dtype": "int32"}}})",
         R"({"source": {"function": {"command": ["a"], "maxElementBytes": 1}}})",
+        R"({"source": {"files": {"paths": ["a"]}}, "pipeline": [{"bucketBatch": {"feature": "record", "boundaries": [4],
+            "size": 8}}]})",
+        R"({"source": {"files": {"paths": ["a"]}}, "pipeline": [{"bucketBatch": {"boundaries": [4], "sizes": [8, 2],
+            "dropRemainder": true}}]})",
+        R"({"source": {"files": {"paths": ["a"]}}, "features": [{"name": "x", "shape": [-1]}],
+            "pipeline": [{"pack": {"length": 8, "features": ["x"], "split": true}}]})",
         R"({"source": {"files": {"format": "FixedLength", "paths": ["a"], "fixedLength": {"recordBytes": 9},
             "pipeline": [{"shuffle": {"scope": "Global"}}]}},
             "features": [{"name": "x"}], "pipeline": [{"shuffle": {"scope": "Global"}}, {"batch": {"size": 1}}],

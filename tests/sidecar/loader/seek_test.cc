@@ -136,5 +136,28 @@ TEST_F(Seek, Files) {
   }
 }
 
+TEST_F(Seek, SequencesOfVaryingLength) {
+  std::string bytes;
+  for (int64_t i = 0; i < 60; ++i) {
+    bytes += TFRecordOf(ExampleOf({{"x", Int64List(std::vector<int64_t>(static_cast<size_t>(i * 7 % 11), i))}}));
+  }
+  folder_.Write("file-0.tfrecord", bytes);
+  const std::string features = R"("features": [{"name": "x", "dtype": "int64", "shape": [-1]}], )";
+  for (const char* pipeline : {
+           R"([{"bucketBatch": {"boundaries": [3, 6], "sizes": [6, 4, 2]}}])",
+           R"([{"shuffle": {"bufferSize": 8}}, {"bucketBatch": {"boundaries": [3], "size": 4, "dropRemainder": true}}])",
+           R"([{"pack": {"length": 16}}, {"batch": {"size": 2}}])",
+           R"([{"shuffle": {"bufferSize": 8}}, {"repeat": {"count": 2}}, {"pack": {"length": 6, "split": true}},
+               {"shuffle": {"bufferSize": 3}}, {"batch": {"size": 4}}])",
+       }) {
+    for (const auto& [workers, replicas] : {std::pair(1, 1), std::pair(2, 2)}) {
+      ExpectSeekable(
+          kFiles,
+          features + R"("pipeline": )" + std::string(pipeline) + R"(, "distribution": {"autoShardPolicy": "Data"})",
+          workers, replicas);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headrace::side
