@@ -41,7 +41,10 @@ ObjectStoreOptions ParseObjectStore(const json& object, const std::string& path,
   if (const json* cache = reader.Object("cache")) {
     ObjectReader fields(*cache, reader.Path("cache"), errors);
     options.cache_bytes = fields.RequiredInt("maxBytes", 1, kMaxCount);
-    fields.Object("volume");  // where it lies concerns the pod alone
+    // Where it lies concerns the pod alone.
+    if (const json* volume = fields.Object("volume"); volume != nullptr && volume->size() != 1) {
+      fields.Error("volume", "exactly one volume source is needed: persistentVolumeClaim, emptyDir or hostPath");
+    }
   }
   // Whose keys concerns the pod alone, as the volume does.
   if (const json* secret = reader.Object("credentialsSecret")) {
