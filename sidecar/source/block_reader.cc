@@ -24,10 +24,8 @@ class BlockReader : public Stream<Record> {
     ASSIGN_OR_RETURN(const bool more, HaveRecords());
     if (!more) return size_t{0};
     const size_t read = std::min(out.size(), static_cast<size_t>(rows_ - next_));
-    for (size_t i = 0; i < read; ++i) {
-      out[i].block = block_;
-      out[i].value = next_++;
-    }
+    PointAtRows(out.first(read), block_, next_);
+    next_ += static_cast<int64_t>(read);
     return read;
   }
 

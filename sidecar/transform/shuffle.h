@@ -52,7 +52,7 @@ class ShuffleDataset : public Dataset<T> {
         // The newest element, or the next of the input, takes the place of the one that left.
         bool more = false;
         if (!ended_) {
-          ASSIGN_OR_RETURN(more, ReadOne(*input_, chosen));
+          ASSIGN_OR_RETURN(more, TakeNext(chosen));
           ended_ = !more;
         }
         if (!more) {
@@ -80,6 +80,18 @@ class ShuffleDataset : public Dataset<T> {
     }
 
    private:
+    // The next element of the input, of which some are read at a time.
+    Result<bool> TakeNext(T& element) {
+      if (next_ == staged_) {
+        stage_.resize(kStage);
+        ASSIGN_OR_RETURN(staged_, input_->Read(stage_));
+        next_ = 0;
+        if (staged_ == 0) return false;
+      }
+      std::swap(element, stage_[next_++]);
+      return true;
+    }
+
     void VisitNext() {
       if (!compaction_ || buffer_.empty()) return;
       if (++visited_ >= buffer_.size()) visited_ = 0;
@@ -146,6 +158,10 @@ class ShuffleDataset : public Dataset<T> {
     const size_t buffer_size_;
     Random random_;
     std::vector<T> buffer_;
+    static constexpr size_t kStage = 64;
+    std::vector<T> stage_;  // [next_, staged_) are still to come
+    size_t next_ = 0;
+    size_t staged_ = 0;
     bool ended_ = false;
     bool started_ = false;            // something was read or passed over
     std::vector<uint64_t> buffered_;  // PassOver's: the number, in the input, of each element of the buffer
