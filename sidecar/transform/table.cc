@@ -39,6 +39,20 @@ bool IsEven(std::span<const Transformation> transformations) {
   return true;
 }
 
+// Whether this worker reads the same files in every repetition, in whatever order.
+bool SameFiles(const TransformContext& context) {
+  const auto* const files = std::get_if<FilesSource>(&context.spec->source);
+  if (files == nullptr) return true;
+  bool shuffled = false;
+  bool chosen = context.topology.num_workers > 1;  // under policy File each worker takes some of the list
+  for (const Transformation& t : files->pipeline) {
+    shuffled = shuffled || std::holds_alternative<Shuffle>(t);
+    chosen = chosen || std::holds_alternative<Take>(t) || std::holds_alternative<Skip>(t) ||
+             std::holds_alternative<Shard>(t);
+  }
+  return !shuffled || !chosen;
+}
+
 // Overloads are the table: transformations that treat files, records and batches alike.
 template <typename T>
 DatasetPtr<T> Apply(const Shuffle& shuffle, const Site& site, DatasetPtr<T> input) {
@@ -55,7 +69,7 @@ template <typename T>
 DatasetPtr<T> Apply(const Repeat& repeat, const Site& site, DatasetPtr<T> input) {
   bool even = true;
   if constexpr (!std::is_same_v<T, File>) {
-    even = IsEven(std::span(site.context.spec->pipeline).first(site.position - 1));
+    even = IsEven(std::span(site.context.spec->pipeline).first(site.position - 1)) && SameFiles(site.context);
   }
   return std::make_unique<RepeatDataset<T>>(std::move(input), repeat.count, even);
 }

@@ -138,6 +138,21 @@ TEST_F(Seek, Files) {
   }
 }
 
+// Repetitions of a shuffled list may give a worker other files, and so another number of records.
+TEST_F(Seek, ShuffledFiles) {
+  WriteFiles();
+  const std::string more =
+      R"("features": [{"name": "x", "dtype": "int64", "shape": []}], "pipeline": [{"repeat": {"count": 6}},
+         {"batch": {"size": 4}}], "distribution": {"autoShardPolicy": "File"})";
+  for (const char* list :
+       {R"([{"shuffle": {"bufferSize": 9}}])", R"([{"shuffle": {"bufferSize": 9}}, {"take": {"count": 3}}])"}) {
+    for (const auto& [workers, replicas] : {std::pair(1, 1), std::pair(2, 2)}) {
+      ExpectSeekable(R"({"files": {"paths": ["file-*"], "pipeline": )" + std::string(list) + "}}", more, workers,
+                     replicas);
+    }
+  }
+}
+
 TEST_F(Seek, SequencesOfVaryingLength) {
   std::string bytes;
   for (int64_t i = 0; i < 60; ++i) {
