@@ -32,7 +32,7 @@ size_t CastValues(const uint8_t* in, size_t count, uint8_t* out) {
     bool all = true;
     for (size_t i = 0; i < count; ++i) {
       all &= std::in_range<To>(from[i]);
-      to[i] = static_cast<To>(from[i]);
+      to[i] = static_cast<To>(from[i]);  // NOLINT(bugprone-signed-char-misuse): an int8 is a number here
     }
     if (all) return count;
     size_t fit = 0;
@@ -62,11 +62,11 @@ void TurnFour(const uint8_t* const* columns, size_t rows, size_t row_bytes, uint
   }
 }
 
-template <size_t kBytes>
+template <size_t Bytes>
 void Scatter(std::span<const uint8_t* const> columns, size_t begin, size_t rows, size_t row_bytes, uint8_t* out) {
   for (size_t c = 0; c < columns.size(); ++c) {
     for (size_t r = begin; r < rows; ++r) {
-      std::memcpy(out + r * row_bytes + c * kBytes, columns[c] + r * kBytes, kBytes);
+      std::memcpy(out + r * row_bytes + c * Bytes, columns[c] + r * Bytes, Bytes);
     }
   }
 }
