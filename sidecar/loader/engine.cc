@@ -358,7 +358,6 @@ StageTimes Engine::decode_times() const {
 
 void Engine::AdaptThreads() {
   const uint64_t now = ring::MonotonicNs();
-  if (keep_threads_until_ns_ == 0) keep_threads_until_ns_ = now + kKeepThreadsNs;  // the rings are still empty
   if (now - adapted_ns_ < kAdaptEveryNs) return;
   const uint64_t elapsed = now - adapted_ns_;
   adapted_ns_ = now;

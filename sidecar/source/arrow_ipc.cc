@@ -8,6 +8,7 @@
 #include <arrow/record_batch.h>
 
 #include <algorithm>
+#include <climits>
 
 #include "sidecar/source/arrow_columns.h"
 #include "sidecar/source/arrow_file.h"
@@ -22,6 +23,21 @@ arrow::ipc::IpcReadOptions Options() {
   options.use_threads = false;
   options.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;
   return options;
+}
+
+// The field whose values take the least, as far as that is known.
+int Narrowest(const arrow::Schema& schema) {
+  int narrowest = 0;
+  int least = INT_MAX;
+  for (int field = 0; field < schema.num_fields(); ++field) {
+    const arrow::DataType& type = *schema.field(field)->type();
+    const int bits =
+        arrow::is_fixed_width(type.id()) && type.id() != arrow::Type::DICTIONARY ? type.bit_width() : INT_MAX;
+    if (bits >= least) continue;
+    least = bits;
+    narrowest = field;
+  }
+  return narrowest;
 }
 
 // The record batches of a file, in order.
@@ -64,9 +80,9 @@ class FileBatches : public Batches {
   }
   arrow::Result<int64_t> NextRows() override {
     if (next_ == reader_->num_record_batches()) return -1;
-    if (rows_ == nullptr) {  // reads no column: only how many rows there are
+    if (rows_ == nullptr) {  // reads how many rows there are, and for want of nothing the narrowest column
       arrow::ipc::IpcReadOptions options = Options();
-      options.included_fields = {-1};
+      options.included_fields = {Narrowest(*schema())};
       ARROW_ASSIGN_OR_RAISE(rows_, arrow::ipc::RecordBatchFileReader::Open(file_, options));
     }
     ARROW_ASSIGN_OR_RAISE(const auto batch, rows_->ReadRecordBatch(next_));
@@ -105,6 +121,11 @@ class StreamBatches : public Batches {
     messages_ = arrow::ipc::MessageReader::Open(stream_);
     ARROW_ASSIGN_OR_RAISE(first_, messages_->ReadNextMessage());
     if (first_ == nullptr) return arrow::Status::Invalid("the file is empty, without even a schema");
+    // ReadSchema takes any message for one.
+    if (first_->type() != arrow::ipc::MessageType::SCHEMA) {
+      return arrow::Status::Invalid("the first message is no schema but a ",
+                                    arrow::ipc::FormatMessageType(first_->type()));
+    }
     arrow::ipc::DictionaryMemo dictionaries;
     ARROW_ASSIGN_OR_RAISE(schema_, arrow::ipc::ReadSchema(*first_, &dictionaries));
     return arrow::Status::OK();

@@ -1,7 +1,6 @@
 #include "sidecar/source/byte_stream.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "sidecar/source/compression.h"
 #include "sidecar/source/object_cache.h"
@@ -75,16 +74,6 @@ class LateStream : public ByteStream {
 };
 
 }  // namespace
-
-Status ByteStream::PassOver(uint64_t n) {
-  std::vector<uint8_t> dropped(std::min<uint64_t>(n, 256 << 10));
-  while (n > 0) {
-    ASSIGN_OR_RETURN(const size_t read, Read(dropped.data(), std::min<uint64_t>(n, dropped.size())));
-    if (read == 0) break;
-    n -= read;
-  }
-  return {};
-}
 
 std::unique_ptr<RawStream> MakePlainStream(std::unique_ptr<StoredFile> file) {
   return std::make_unique<PlainStream>(std::move(file));

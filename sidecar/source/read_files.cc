@@ -172,6 +172,7 @@ Status CheckFirstHeader(const Plan& plan, const TransformContext& transform, Sou
   ASSIGN_OR_RETURN(const bool any, ReadOne(*files->Iterate({}), first));
   if (!any) return {};
   ASSIGN_OR_RETURN(const auto records, OpenRecords(*context->format, *context, first.index));
+  if (context->format->framer == nullptr) return {};  // it was read to open the file
   Record record;
   return ReadOne(*records, record).status();
 }

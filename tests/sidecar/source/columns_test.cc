@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Mismatch{
             R"({"name": "pric"})",
-            R"(a.parquet: feature "pric": there is no column "pric" in the file; did you mean "price"? It has price: double, id: int64, text: string, v: fixed_size_list<element: float>[3], m: map<string, int32>)"},
+            R"(a.parquet: feature "pric": there is no column "pric" in the file; did you mean "price"? It has price: double, id: int64, text: string, v: fixed_size_list<element: float>[3], m: map<string, int32)"},
         Mismatch{R"({"name": "zebra"})", R"(there is no column "zebra" in the file; It has price: double)"},
         Mismatch{R"({"name": "price", "dtype": "int64"})",
                  R"(column "price" is double, and would lose its fractions as int64; give the feature dtype float64)"},
