@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/input_file.h"
+#include "cli/input_flags.h"
 #include "cli/interrupt.h"
 #include "cli/loaders.h"
 #include "cli/process.h"
@@ -10,10 +10,7 @@
 namespace headrace::cli {
 namespace {
 
-constexpr Flag kFlags[] = {
-    {"file", "FILE", "YAML file with the DistributedInput; - is standard input", 'f'},
-    {"input", "NAME", "which one, if the file holds several", 0},
-};
+constexpr std::array kFlags = {kInputFlags[0], kInputFlags[1]};  // the file, and which input of it
 
 constexpr std::string_view kHelp =
     R"(Reads the input's files once and keeps beside each where its records begin, in DIR/.headrace/NAME.index:

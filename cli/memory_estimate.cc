@@ -19,12 +19,12 @@ using nlohmann::json;
 
 // What the loader has, which the tests of tests/bench measure; the rest follows from its constants.
 constexpr int64_t kProgram = int64_t{24} << 20;
-constexpr int64_t kBlock = 256 << 10;                // BytesBlockPool
-constexpr int64_t kDecompressed = 768 << 10;         // ahead of each compressed file
-constexpr int64_t kRemoteAhead = int64_t{64} << 20;  // ReadAhead, all files together
-constexpr int64_t kPieces = int64_t{16} << 20;       // LookAhead: as many batches, and at least two
-constexpr int64_t kUncompacted = int64_t{64} << 20;  // Compaction: blocks are left alone up to there
-constexpr double kScattered = 2.5;                   // ... and take so many times their records beyond
+constexpr int64_t kBlock = 256 << 10;                 // BytesBlockPool
+constexpr int64_t kDecompressed = 768 << 10;          // ahead of each compressed file
+constexpr int64_t kRemoteAhead = int64_t{128} << 20;  // ReadAhead, all files together
+constexpr int64_t kPieces = int64_t{16} << 20;        // LookAhead: as many batches, and at least two
+constexpr int64_t kUncompacted = int64_t{64} << 20;   // Compaction: blocks are left alone up to there
+constexpr double kScattered = 2.5;                    // ... and take so many times their records beyond
 
 int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 

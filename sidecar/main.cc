@@ -40,6 +40,7 @@ It takes its configuration from the environment:
   HEADRACE_REPLICAS_PER_WORKER   (default 1)
   HEADRACE_RUN_ID                seeds shuffles without a seed; the same on every worker
   HEADRACE_DATA_DIR              what relative paths are relative to (default /data)
+  HEADRACE_CACHE_DIR             where objects are kept, if the input says so (default /var/cache/headrace)
   HEADRACE_LISTEN                address:port of /metrics, /healthz and /startupz (default: none)
   HEADRACE_COORDINATOR           where worker 0's loader is met, to end epochs together: host:port or unix:/path
   HEADRACE_PEER_TLS_DIR          ca.crt, tls.crt and tls.key, for host:port

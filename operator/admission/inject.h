@@ -23,7 +23,7 @@ struct LoaderOptions {
 };
 
 // The patch that gives `pod` (or a pod template: an object with metadata and spec) its loader. `input` is the
-// DistributedInput: its name, its volume and the name of its Secret are used; all else comes from `plan`, to which the
+// DistributedInput: its name, its volumes and the name of its Secret are used; all else comes from `plan`, to which the
 // pod is pinned. An empty array if the pod has been injected before. Errors: InvalidArgument where the pod already uses
 // a name or path that Headrace needs, or names a container that it does not have.
 Result<nlohmann::json> InjectPatch(const nlohmann::json& pod, const nlohmann::json& input, const Plan& plan,

@@ -1,11 +1,13 @@
 #include "sidecar/transform/compaction.h"
 
 #include <cstring>
-#include <memory>
 
 namespace headrace::side {
+namespace {
 
-// Copies of records of one file's kind, from anywhere.
+constexpr size_t kMostBytes = 1 << 20;  // of a block, but for one record
+
+// Copies of records from anywhere.
 class CompactBlock final : public BytesBlock {
  public:
   CompactBlock(BytesBlockPool* pool, const Origin& like, size_t capacity)
@@ -18,13 +20,9 @@ class CompactBlock final : public BytesBlock {
     delete[] this->data();
   }
 
-  // Whether a record of `from` may stand here beside the others, and finds room for that many bytes.
-  bool Takes(const BytesBlock& from, size_t bytes) const {
-    return capacity() - used_ >= bytes && from.origin.columns == origin.columns &&
-           from.origin.fields == origin.fields && from.origin.before == origin.before;
-  }
-  // Returns its row here.
-  int64_t Take(const BytesBlock& from, int64_t row, std::span<const uint8_t> bytes) {
+  // Its row is the last one here.
+  void Copy(const BytesBlock& from, int64_t row) {
+    const std::span<const uint8_t> bytes = from.Whole(row);
     std::memcpy(data() + used_, bytes.data(), bytes.size());
     for (size_t field = 0; field < origin.fields; ++field) {
       const std::span<const uint8_t> is = from.Bytes(row, field);
@@ -32,7 +30,6 @@ class CompactBlock final : public BytesBlock {
     }
     used_ += bytes.size();
     places_.push_back(from.PlaceOf(row));
-    return rows() - 1;
   }
 
   FilePlace PlaceOf(int64_t row) const override { return places_[static_cast<size_t>(row)]; }
@@ -49,16 +46,46 @@ class CompactBlock final : public BytesBlock {
   std::vector<FilePlace> places_;
 };
 
-void Compaction::Move(BytesBlock* from, Record* record) {
-  const std::span<const uint8_t> bytes = from->Whole(record->value);
-  if (bytes.size() > BytesBlockPool::kUsualBytes / 2) return;  // it has a block almost to itself
-  if (open_ == nullptr || !open_->Takes(*from, bytes.size())) {
-    open_ = new CompactBlock(&pool_, from->origin, BytesBlockPool::kUsualBytes);
-    held_ = BlockRef(open_);
+// Less than half of its block is left, and it is not most of that.
+bool IsSparse(const Record& record) {
+  BytesBlock* const block = record.block ? record.block->bytes_block() : nullptr;
+  return block != nullptr && 2 * static_cast<int64_t>(block->references()) < block->rows() &&
+         block->Whole(record.value).size() < block->capacity() / 2;
+}
+
+}  // namespace
+
+void Compaction::Sweep(std::span<Record> records) {
+  if (pool_.live_bytes() < kSpareBytes) return;
+  sparse_.clear();
+  size_t bytes = 0;
+  const std::vector<int32_t>* columns = nullptr;
+  const auto move = [&] {
+    if (sparse_.size() > 1) MoveTogether(sparse_, bytes);
+    sparse_.clear();
+    bytes = 0;
+  };
+  for (Record& record : records) {
+    if (!IsSparse(record)) continue;
+    const BytesBlock& block = *record.block->bytes_block();
+    const size_t size = block.Whole(record.value).size();
+    // Records of a block are of one kind: of files that order their columns alike.
+    if (!sparse_.empty() && (columns != block.origin.columns || bytes + size > kMostBytes)) move();
+    columns = block.origin.columns;
+    bytes += size;
+    sparse_.push_back(&record);
   }
-  if (open_ == from) return;
-  record->value = open_->Take(*from, record->value, bytes);
-  record->block = held_;
+  move();
+}
+
+void Compaction::MoveTogether(std::span<Record* const> records, size_t bytes) {
+  auto* const block = new CompactBlock(&pool_, records[0]->block->bytes_block()->origin, bytes);
+  const BlockRef held(block);
+  for (Record* const record : records) {
+    block->Copy(*record->block->bytes_block(), record->value);
+    record->value = block->rows() - 1;
+    record->block = held;
+  }
 }
 
 }  // namespace headrace::side

@@ -6,34 +6,33 @@
 // and copies a third of the records.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "sidecar/core/bytes_block.h"
 
 namespace headrace::side {
 
-class CompactBlock;
-
-// Used by the thread that uses the pool, which must outlive it.
+// Used by the thread that uses the pool, which must outlive it and its blocks.
 class Compaction {
  public:
-  // Blocks may take `spare_bytes` before anything is copied: small buffers do without.
+  // Blocks may take so many bytes before anything is copied: small buffers do without.
   static constexpr size_t kSpareBytes = 64 << 20;
-  explicit Compaction(BytesBlockPool* pool, size_t spare_bytes = kSpareBytes)
-      : pool_(*pool), spare_bytes_(spare_bytes) {}
+  // How many records of the buffer are looked at together.
+  static constexpr size_t kSweep = 1024;
 
-  // To be called for the records of the buffer one after another, round and round, once for each that leaves it.
-  void Visit(Record* record) {
-    if (pool_.live_bytes() < spare_bytes_ || !record->block) return;
-    BytesBlock* const block = record->block->bytes_block();
-    if (block != nullptr && 2 * static_cast<int64_t>(block->references()) < block->rows()) Move(block, record);
-  }
+  explicit Compaction(BytesBlockPool* pool) : pool_(*pool) {}
+
+  // To be called for one part of the buffer after another, round and round, as many records as have left it.
+  void Sweep(std::span<Record> records);
 
  private:
-  void Move(BytesBlock* from, Record* record);
+  // Copies records of one kind to a block of their own, which is whole before any of them can leave: other threads may
+  // then decode them.
+  void MoveTogether(std::span<Record* const> records, size_t bytes);
 
   BytesBlockPool& pool_;
-  const size_t spare_bytes_;
-  CompactBlock* open_ = nullptr;  // that is being filled
-  BlockRef held_;                 // it
+  std::vector<Record*> sparse_;  // of a sweep, those that are to be moved
 };
 
 }  // namespace headrace::side

@@ -59,7 +59,7 @@ class ShuffleDataset : public Dataset<T> {
           std::swap(chosen, buffer_.back());
           buffer_.pop_back();
         }
-        if constexpr (std::is_same_v<T, Record>) VisitNext();
+        if constexpr (std::is_same_v<T, Record>) Compact();
       }
       return written;
     }
@@ -92,10 +92,14 @@ class ShuffleDataset : public Dataset<T> {
       return true;
     }
 
-    void VisitNext() {
-      if (!compaction_ || buffer_.empty()) return;
-      if (++visited_ >= buffer_.size()) visited_ = 0;
-      compaction_->Visit(&buffer_[visited_]);
+    // As many records are looked at as have left.
+    void Compact() {
+      if (!compaction_ || ++left_ < Compaction::kSweep) return;
+      left_ = 0;
+      if (swept_ >= buffer_.size()) swept_ = 0;
+      const size_t end = std::min(swept_ + Compaction::kSweep, buffer_.size());
+      compaction_->Sweep(std::span<Record>(buffer_).subspan(swept_, end - swept_));
+      swept_ = end;
     }
 
     // Read's draws, n of them, from an input of `length` elements: fills buffered_ and drawn_until_. Returns how many
@@ -167,7 +171,8 @@ class ShuffleDataset : public Dataset<T> {
     std::vector<uint64_t> buffered_;  // PassOver's: the number, in the input, of each element of the buffer
     uint64_t drawn_until_ = 0;        // ... and how many elements of the input the draws took
     std::optional<Compaction> compaction_;
-    size_t visited_ = 0;  // by it, last
+    size_t left_ = 0;   // elements, since it was last at work
+    size_t swept_ = 0;  // the end of what it looked at then
   };
 
   DatasetPtr<T> input_;
