@@ -11,6 +11,9 @@
 {{- define "headrace.certificate" -}}{{ include "headrace.name" . }}-webhook-certificate{{- end -}}
 
 {{- define "headrace.serviceAccount" -}}
+{{- if not (or .Values.serviceAccount.create .Values.serviceAccount.name) -}}
+{{- fail "serviceAccount.name: required where serviceAccount.create is false" -}}
+{{- end -}}
 {{- default (include "headrace.operator" .) .Values.serviceAccount.name -}}
 {{- end -}}
 
