@@ -50,3 +50,8 @@ namespaceSelector:
     operator: NotIn
     values: {{ append .Values.webhook.excludedNamespaces .Release.Namespace | uniq | toJson }}
 {{- end -}}
+
+{{/* Whether there is something for `helm test`: its pod needs a namespace that the webhook does not leave alone. */}}
+{{- define "headrace.testable" -}}
+{{- and .Values.helmTest.enabled (not (has .Values.helmTest.namespace (append .Values.webhook.excludedNamespaces .Release.Namespace))) -}}
+{{- end -}}
