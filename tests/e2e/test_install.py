@@ -15,7 +15,7 @@ CHART = ROOT / "helm" / "headrace"
 FIRST_CHART = ROOT / "tests" / "helm" / "first-chart.tgz"  # as it was at commit b91dae5, packaged
 CRDS = ROOT / "crds"
 INPUT = workload.range_spec(8, 4)
-STEPS, BATCH, REPLICAS = 100, 8, 2
+STEPS, BATCH, REPLICAS = 80, 8, 2
 
 
 @pytest.fixture(scope="module")
