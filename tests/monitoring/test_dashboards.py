@@ -1,11 +1,15 @@
 """Dashboards: what the generator writes, of Grafana's own types, readable at a glance."""
 import copy
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from test_alerts import run as promtool
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -93,3 +97,45 @@ def test_the_first_screen_of_the_loaders_says_who_waits_for_what():
     for panel in (first[0], first[2]):
         colors = [step["color"] for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"]]
         assert colors == ["green", "orange", "red"]
+
+
+# Seconds a minute of each state of each stage, and of the trainer's wait; what limits such a worker.
+WORKERS = {
+    "keeps-up": (dict(wait=1, read=(6, 0, 54), decode=(6, 0, 54)), "nothing: the data keeps up"),
+    "slow-decode": (dict(wait=30, read=(6, 0, 54), decode=(60, 0, 0)), "decoding"),
+    "slow-disk": (dict(wait=45, read=(6, 54, 0), decode=(6, 54, 0)), "what is read from"),
+    "slow-read": (dict(wait=15, read=(54, 6, 0), decode=(12, 48, 0)), "reading"),
+}
+
+
+def test_what_limits_a_worker_is_found(tmp_path):
+    """The table's and the second panel's expressions, evaluated by Prometheus over workers of each kind."""
+    series = []
+
+    def add(name, labels, per_minute):
+        text = ", ".join(f'{key}="{value}"' for key, value in labels.items())
+        series.append({"series": f"headrace_loader_{name}{{{text}}}", "values": f"0+{per_minute}x9"})
+
+    for pod, (use, _) in WORKERS.items():
+        place = {"namespace": "n", "pod": pod}
+        add("trainer_wait_seconds_total", {**place, "replica": 0}, use["wait"])
+        add("trainer_wait_seconds_total", {**place, "replica": 1}, 0)
+        for stage in ("read", "decode"):
+            for state, seconds in zip(("busy", "blocked_on_input", "blocked_on_output"), use[stage]):
+                add("stage_seconds_total", {**place, "stage": stage, "state": state}, seconds)
+
+    panels = {panel["title"]: panel for panel in load(ROOT / "dashboards" / "loaders.json")["panels"]}
+
+    def asks(title):
+        expression = panels[title]["targets"][0]["expr"].replace("$__rate_interval", "5m")
+        return re.sub(r"\$\w+", ".*", expression)
+
+    each = [{"labels": f'{{namespace="n", pod="{pod}", limit="{limit}"}}', "value": use["wait"] / 60}
+            for pod, (use, limit) in WORKERS.items()]  # fmt: skip
+    counted = [{"labels": f'{{limit="{limit}"}}', "value": 1} for _, limit in WORKERS.values()]
+    cases = [{"expr": asks("Workers, those first whose trainers wait longest"), "eval_time": "8m", "exp_samples": each},
+             {"expr": asks("For what?"), "eval_time": "8m", "exp_samples": counted}]  # fmt: skip
+    test = {"evaluation_interval": "1m", "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": cases}]}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(test))
+    status, output = promtool("test", "rules", tmp_path / "test.yaml")
+    assert status == 0 and "SUCCESS" in output, output
