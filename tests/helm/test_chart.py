@@ -57,18 +57,30 @@ class Chart(unittest.TestCase):
         names = {name for rule in role["rules"] for name in rule.get("resourceNames", [])}
         self.assertEqual(names, {arguments["certificate-secret"], arguments["lease"]})
 
-    def test_webhook_sees_opted_in_pods_only(self):
-        webhook = find(render(), "MutatingWebhookConfiguration")["webhooks"][0]
+    def test_webhooks_see_what_opted_in_only(self):
+        pods, jobs = find(render(), "MutatingWebhookConfiguration")["webhooks"]
         self.assertEqual(
-            webhook["objectSelector"], {"matchExpressions": [{"key": "headrace.dev/input", "operator": "Exists"}]}
+            pods["objectSelector"], {"matchExpressions": [{"key": "headrace.dev/input", "operator": "Exists"}]}
         )
-        (expression,) = webhook["namespaceSelector"]["matchExpressions"]
-        self.assertEqual(expression["operator"], "NotIn")
-        self.assertEqual(set(expression["values"]), {"kube-system", "headrace-system"})
-        self.assertEqual(webhook["failurePolicy"], "Fail")
-        self.assertEqual(webhook["sideEffects"], "None")
-        self.assertEqual(webhook["reinvocationPolicy"], "IfNeeded")
-        self.assertEqual([rule["operations"] for rule in webhook["rules"]], [["CREATE"]])
+        self.assertEqual(jobs["objectSelector"], {"matchLabels": {"headrace.dev/inject-template": "true"}})
+        for webhook in (pods, jobs):
+            (expression,) = webhook["namespaceSelector"]["matchExpressions"]
+            self.assertEqual(expression["operator"], "NotIn")
+            self.assertEqual(set(expression["values"]), {"kube-system", "headrace-system"})
+            self.assertEqual(webhook["failurePolicy"], "Fail")
+            self.assertEqual(webhook["sideEffects"], "None")
+            self.assertEqual(webhook["reinvocationPolicy"], "IfNeeded")
+            self.assertEqual([rule["operations"] for rule in webhook["rules"]], [["CREATE"]])
+
+    def test_labels_and_paths_are_those_of_the_code(self):
+        names = (ROOT / "common" / "spec" / "names.h").read_text()
+        pods, jobs = find(render(), "MutatingWebhookConfiguration")["webhooks"]
+        policy = find(render(), "ValidatingAdmissionPolicy")["spec"]["validations"][0]["expression"]
+        server = (ROOT / "operator" / "admission" / "server.h").read_text()
+        for word in [*jobs["objectSelector"]["matchLabels"], *re.findall(r"'(headrace[^']*)'", policy)]:
+            self.assertIn(f'"{word}"', names)
+        for webhook in (pods, jobs):
+            self.assertIn(f'"{webhook["clientConfig"]["service"]["path"]}"', server)
 
     def test_rendering_again_changes_nothing(self):
         self.assertEqual(template(EVERYTHING).stdout, template(EVERYTHING).stdout)

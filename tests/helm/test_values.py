@@ -19,7 +19,7 @@ def at(value, path):
     """What lies at a path such as spec.ports.0.name; None where there is nothing."""
     for slashed, plain in re.findall(r"/(.*)/|([^.]+)", path):
         if isinstance(value, list):
-            value = value[int(plain)]
+            value = value[int(plain)] if int(plain) < len(value) else None
         elif value is not None:
             value = value.get(slashed or plain)
     return value

@@ -44,6 +44,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 objectSelector:
   matchExpressions:
   - {key: headrace.dev/input, operator: Exists}
+{{ include "headrace.namespaces" . }}
+{{- end -}}
+
+{{/* Those in which the webhook does anything. */}}
+{{- define "headrace.namespaces" -}}
 namespaceSelector:
   matchExpressions:
   - key: kubernetes.io/metadata.name
