@@ -56,6 +56,15 @@ def test_the_bundle_works_without_helm(without_headrace, namespace):
     cluster.kubectl("delete", "-f", bundle, "--wait=true")
 
 
+def test_uninstalling_leaves_the_inputs(without_headrace, namespace):
+    """And a release of the same name takes over what was left: the next test's."""
+    cluster = without_headrace
+    cluster.run("helm", "install", "headrace", str(CHART), "-n", SYSTEM_NAMESPACE, "--create-namespace", "--set", "replicas=0")
+    cluster.create(workload.distributed_input(namespace, "left", INPUT))
+    cluster.run("helm", "uninstall", "headrace", "-n", SYSTEM_NAMESPACE)
+    assert cluster.get("DistributedInput", namespace, "left")
+
+
 @pytest.fixture
 def first_release(without_headrace):
     """The release as the chart's first version makes it.
