@@ -128,11 +128,15 @@ def test_a_second_release_is_refused(cluster):
     assert refused.returncode and f"is in this cluster already (release {SYSTEM_NAMESPACE}/headrace" in refused.stderr
 
 
-def test_the_documented_network_policy_is_one(cluster, namespace):
+def test_network_policies_are_valid(cluster, namespace):
+    """The operator's, which is off by default, and the one that docs/operator.md shows."""
     page = (ROOT / "docs" / "operator.md").read_text()
-    policy = yaml.safe_load(re.search(r"```yaml\n# NetworkPolicy\n(.*?)```", page, re.S)[1])
-    policy["metadata"]["namespace"] = namespace
-    cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=yaml.safe_dump(policy))
+    shown = yaml.safe_load(re.search(r"```yaml\n# NetworkPolicy\n(.*?)```", page, re.S)[1])
+    values = ["--set", "networkPolicy.enabled=true", "--show-only", "templates/networkpolicy.yaml"]
+    ours = yaml.safe_load(cluster.run("helm", "template", "headrace", str(CHART), *values).stdout)
+    for policy in (shown, ours):
+        policy["metadata"]["namespace"] = namespace
+        cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=yaml.safe_dump(policy))
 
 
 def test_helm_test_sees_data_delivered(cluster):
