@@ -56,6 +56,15 @@ def test_the_bundle_works_without_helm(without_headrace, namespace):
     cluster.kubectl("delete", "-f", bundle, "--wait=true")
 
 
+def test_uninstalling_leaves_the_inputs(without_headrace, namespace):
+    """And a release of the same name takes over what was left: the next test's."""
+    cluster = without_headrace
+    cluster.run("helm", "install", "headrace", str(CHART), "-n", SYSTEM_NAMESPACE, "--create-namespace", "--set", "replicas=0")
+    cluster.create(workload.distributed_input(namespace, "left", INPUT))
+    cluster.run("helm", "uninstall", "headrace", "-n", SYSTEM_NAMESPACE)
+    assert cluster.get("DistributedInput", namespace, "left")
+
+
 @pytest.fixture
 def first_release(without_headrace):
     """The release as the chart's first version makes it.
@@ -119,11 +128,15 @@ def test_a_second_release_is_refused(cluster):
     assert refused.returncode and f"is in this cluster already (release {SYSTEM_NAMESPACE}/headrace" in refused.stderr
 
 
-def test_the_documented_network_policy_is_one(cluster, namespace):
+def test_network_policies_are_valid(cluster, namespace):
+    """The operator's, which is off by default, and the one that docs/operator.md shows."""
     page = (ROOT / "docs" / "operator.md").read_text()
-    policy = yaml.safe_load(re.search(r"```yaml\n# NetworkPolicy\n(.*?)```", page, re.S)[1])
-    policy["metadata"]["namespace"] = namespace
-    cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=yaml.safe_dump(policy))
+    shown = yaml.safe_load(re.search(r"```yaml\n# NetworkPolicy\n(.*?)```", page, re.S)[1])
+    values = ["--set", "networkPolicy.enabled=true", "--show-only", "templates/networkpolicy.yaml"]
+    ours = yaml.safe_load(cluster.run("helm", "template", "headrace", str(CHART), *values).stdout)
+    for policy in (shown, ours):
+        policy["metadata"]["namespace"] = namespace
+        cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=yaml.safe_dump(policy))
 
 
 def test_helm_test_sees_data_delivered(cluster):

@@ -31,14 +31,20 @@ def template(values, chart=CHART, release="headrace", namespace=NAMESPACE, check
 
 
 @functools.cache
-def _rendered(values, chart, release, namespace):
-    return template(json.loads(values), chart, release, namespace).stdout
+def _attempted(values, chart, release, namespace):
+    return template(json.loads(values), chart, release, namespace, check=False)
 
 
-def render(values=None, chart=CHART, release="headrace", namespace=NAMESPACE):
+def attempt(values=None, chart=CHART, release="headrace", namespace=NAMESPACE):
+    """`template` without a check, each set of values once."""
+    return _attempted(json.dumps(values or {}), chart, release, namespace)
+
+
+def render(*arguments, **options):
     """The objects that the chart makes of these values."""
-    text = _rendered(json.dumps(values or {}), chart, release, namespace)
-    return [item for item in yaml.load_all(text, yaml.CSafeLoader) if item]
+    done = attempt(*arguments, **options)
+    assert done.returncode == 0, done.stderr
+    return [item for item in yaml.load_all(done.stdout, yaml.CSafeLoader) if item]
 
 
 def find(objects, kind, name=None):

@@ -1,4 +1,5 @@
 """cases.yaml, value by value; and that every value is documented, known to the schema and spelt right."""
+import concurrent.futures
 import json
 import re
 from pathlib import Path
@@ -6,9 +7,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chart import CHART, render, template
+from chart import CHART, attempt, render
 
 CASES = yaml.safe_load((Path(__file__).parent / "cases.yaml").read_text())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rendered():
+    """All cases, on all processors: what the tests then ask for is there."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(lambda case: attempt(case["set"]), CASES["rendered"] + CASES["refused"]))
 
 
 def name_of(case):
@@ -46,7 +54,7 @@ def test_rendered(case):
 
 @pytest.mark.parametrize("case", CASES["refused"], ids=name_of)
 def test_refused(case):
-    done = template(case["set"], check=False)
+    done = attempt(case["set"])
     assert done.returncode, "not refused"
     for word in case["message"]:
         assert word in done.stderr.replace("'", ""), done.stderr
