@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # What users run or link; the release preset's tests are built by nobody who does not ask for them.
 TARGETS := headrace headrace-loader headrace-operator headrace_shared
 
-.PHONY: help setup build wheel image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance docs lint e2e property bench fuzz clean
+.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance docs chart lint e2e property bench fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 26
@@ -21,6 +21,9 @@ build: setup ## release binaries in build/release/bin
 
 wheel: build ## the Python package, dist/headrace-*.whl
 	@cmake --build --preset release -j $(JOBS) --target wheel
+
+bundle: setup ## dist/headrace.yaml: the chart rendered for `kubectl apply --server-side`; ARGS go to helm template
+	@scripts/bundle.sh $(ARGS)
 
 image-context: build wheel ## what the Dockerfiles of images/ copy, in build/images
 	@images/build.sh context
@@ -40,10 +43,10 @@ cluster-down: ## end it
 demo: setup ## the main job: from `kubectl apply` to a falling loss
 	@scripts/demo.sh
 
-test: setup ## everything: lint, unit, thread sanitizer, conformance, the guide's examples, end to end
+test: setup ## everything: lint, unit, thread sanitizer, conformance, the guide's examples, the chart, end to end
 	@$(PYTHON) scripts/test.py
 
-lint unit tsan conformance docs e2e: setup ## one part of `make test`
+lint unit tsan conformance docs chart e2e: setup ## one part of `make test`
 	@$(PYTHON) scripts/test.py $@
 
 property: setup ## 2,000 random pipelines held to TensorFlow itself, which it downloads; not part of `make test`

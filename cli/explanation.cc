@@ -30,25 +30,6 @@ int64_t GlobalBatchSize(const InputSpec& spec) {
   return size;
 }
 
-std::string PolicyReason(const Plan& plan) {
-  if (std::holds_alternative<FunctionSource>(plan.spec.source)) {
-    return "the function shards by itself: what it yields is delivered as it is";
-  }
-  const bool files = std::holds_alternative<FilesSource>(plan.spec.source);
-  std::string why;
-  if (plan.spec.distribution.auto_shard_policy == AutoShardPolicy::kAuto) {
-    why = files ? "Auto, and the source reads files: " : "Auto, and the source has no files to share out: ";
-  }
-  switch (plan.effective_policy) {
-    case AutoShardPolicy::kFile: return why + "worker w of W reads the files w, w+W, w+2W, ... and no other";
-    case AutoShardPolicy::kData: return why + "all workers read the same and keep every W-th piece of the batches";
-    case AutoShardPolicy::kOff: return why + "nothing is sharded: every worker delivers all the data";
-    case AutoShardPolicy::kHint: return why + "each shard: {by: Hint} in a pipeline becomes shard(workers, worker)";
-    case AutoShardPolicy::kAuto: break;
-  }
-  return why;
-}
-
 // How many rows each replica in sync gets of one full batch.
 json Pieces(const Plan& plan, int64_t batch, int64_t replicas_in_sync) {
   if (batch == 0) return json();

@@ -1,9 +1,11 @@
 #include "operator/config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 
 namespace headrace::op {
 namespace {
@@ -30,14 +32,44 @@ Setter Number(T& field, int low, int high) {
   };
 }
 
+constexpr int kMostUser = 2147483647;
+
+// Empty stays: none.
+template <typename T>
+Setter Memory(T& field) {
+  return [&field](const std::string& value) -> Status {
+    if (value.empty()) return {};
+    ASSIGN_OR_RETURN(field, QuantityBytes(value));
+    return {};
+  };
+}
+
+Setter Cpu(std::string& field) {
+  return [&field](const std::string& value) -> Status {
+    const size_t digits = std::min(value.find_first_not_of("0123456789."), value.size());
+    const bool milli = value.size() == digits + 1 && value.back() == 'm';
+    if (!value.empty() && (digits == 0 || (digits != value.size() && !milli))) {
+      return InvalidArgument("'" + value + "' is no number of CPUs: write 2, 0.5 or 500m");
+    }
+    field = value;
+    return {};
+  };
+}
+
 }  // namespace
 
 Result<Config> ParseConfig(const std::vector<std::string>& arguments) {
   Config config;
   if (const char* host = std::getenv("HOSTNAME")) config.identity = host;
   const std::map<std::string, Setter> flags = {
-      {"loader-image", Text(config.loader_image)},
-      {"image-pull-policy", Text(config.image_pull_policy)},
+      {"loader-image", Text(config.loader.image)},
+      {"image-pull-policy", Text(config.loader.image_pull_policy)},
+      {"loader-cpu-request", Cpu(config.loader.resources.cpu_request)},
+      {"loader-cpu-limit", Cpu(config.loader.resources.cpu_limit)},
+      {"loader-memory-request", Memory(config.loader.resources.memory_request_bytes)},
+      {"loader-memory-limit", Memory(config.loader.resources.memory_limit_bytes)},
+      {"loader-run-as-user", Number(config.loader.run_as_user, 1, kMostUser)},
+      {"ring-volume", Memory(config.loader.run_volume_bytes)},
       {"webhook-port", Number(config.webhook_port, 0, 65535)},
       {"metrics-port", Number(config.metrics_port, 0, 65535)},
       {"webhook-configuration", Text(config.webhook_configuration)},
@@ -59,8 +91,8 @@ Result<Config> ParseConfig(const std::vector<std::string>& arguments) {
     if (flag == flags.end()) return InvalidArgument("flag --" + name + ": not known");
     RETURN_IF_ERROR(flag->second(argument.substr(equals + 1)), "flag --" + name);
   }
-  if (config.loader_image.empty()) return InvalidArgument("flag --loader-image: required");
-  const std::string& policy = config.image_pull_policy;
+  if (config.loader.image.empty()) return InvalidArgument("flag --loader-image: required");
+  const std::string& policy = config.loader.image_pull_policy;
   if (policy != "Always" && policy != "IfNotPresent" && policy != "Never")
     return InvalidArgument("flag --image-pull-policy: '" + policy + "' is none of Always, IfNotPresent, Never");
   if (config.identity.empty()) return InvalidArgument("flag --identity: required where HOSTNAME is not set");

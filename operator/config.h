@@ -2,7 +2,13 @@
 //
 //   --loader-image=REF            image injected as the loader (required)
 //   --image-pull-policy=POLICY    of the loader: Always, IfNotPresent (default) or Never
-//   --webhook-port=9443           TLS, path /inject-pod
+//   --loader-cpu-request=100m     of the loader, where spec.loader.resources does not say; the same of the next three
+//   --loader-cpu-limit=QUANTITY   default: none
+//   --loader-memory-request=64Mi  beside the rings, which are added; more where the spec tells that more is needed
+//   --loader-memory-limit=QUANTITY  beside the rings, which are added; default: by the estimate, where there is one
+//   --loader-run-as-user=65532    of the loader, where neither spec.loader nor the pod says who
+//   --ring-volume=1Gi             size limit of the rings' volume, where their size is not known to be larger
+//   --webhook-port=9443           TLS, paths /inject-pod and /inject-template
 //   --metrics-port=8080           /healthz, /readyz, /livez, /metrics
 //   --webhook-configuration=NAME  the MutatingWebhookConfiguration whose caBundle is kept (default headrace-webhook)
 //   --webhook-service=NAME        the Service in front of the webhook (default headrace-webhook)
@@ -22,12 +28,12 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "operator/admission/inject.h"
 
 namespace headrace::op {
 
 struct Config {
-  std::string loader_image;
-  std::string image_pull_policy = "IfNotPresent";
+  LoaderOptions loader{.image = {}, .image_pull_policy = "IfNotPresent"};
   uint16_t webhook_port = 9443;
   uint16_t metrics_port = 8080;
   std::string webhook_configuration = "headrace-webhook";

@@ -76,16 +76,18 @@ Status Run(Config config, const Signals& signals) {
   admission.stateful_sets = &watches.stateful_sets();
   admission.pods = &watches.pods();
   admission.config_maps = &watches.config_maps();
-  admission.loader_image = config.loader_image;
-  admission.image_pull_policy = config.image_pull_policy;
+  admission.loader = config.loader;
   admission.on_review = [&](std::string_view result, std::string_view reason) { probe.OnReview(result, reason); };
   HttpServerOptions webhook;
   webhook.port = config.webhook_port;
   webhook.threads = 16;               // a review may wait for a cache; it uses no processor meanwhile
   webhook.idle_timeout_ms = 120'000;  // longer than the API server keeps idle connections, so that it closes them
   webhook.tls = [&] { return certificates.pair(); };
-  ASSIGN_OR_RETURN(const auto webhook_server,
-                   HttpServer::Start(webhook, probe.Timed(kInjectPath, MakeAdmissionHandler(admission))));
+  const HttpHandler admit = MakeAdmissionHandler(admission);
+  const HttpHandler admit_pod = probe.Timed(kInjectPath, admit), admit_job = probe.Timed(kInjectTemplatePath, admit);
+  ASSIGN_OR_RETURN(const auto webhook_server, HttpServer::Start(webhook, [&](const HttpRequest& request) {
+                     return request.path == kInjectTemplatePath ? admit_job(request) : admit_pod(request);
+                   }));
   log::Info("started", {{"namespace", config.name_space},
                         {"webhook", std::to_string(webhook_server->port())},
                         {"status", std::to_string(status_server->port())}});
@@ -105,6 +107,8 @@ Status Run(Config config, const Signals& signals) {
                                .pods = &watches.pods(),
                                .config_maps = &watches.config_maps(),
                                .services = &watches.services(),
+                               .jobs = &watches.jobs(),
+                               .stateful_sets = &watches.stateful_sets(),
                                .events = &events,
                                .peer_keys = &peer_keys});
   std::optional<kube::Controller> controller;

@@ -5,6 +5,7 @@
 
 #include "common/spec/names.h"
 #include "operator/kube/object.h"
+#include "operator/pod/injected.h"
 
 namespace headrace::op {
 namespace {
@@ -27,6 +28,7 @@ json* Find(json& object, const char* key) {
   return it == object.end() ? nullptr : &*it;
 }
 
+// What nobody reads of it, kubectl's copy of the whole object among it.
 void SlimMetadata(json& object) {
   json* meta = Find(object, "metadata");
   if (!meta) return;
@@ -38,13 +40,6 @@ void SlimMetadata(json& object) {
     it = it.key().starts_with(names::kGroup) ? std::next(it) : annotations->erase(it);
 }
 
-// Of a list of containers or of their states, the loader's entry only.
-void KeepLoader(json* entries) {
-  if (!entries || !entries->is_array()) return;
-  std::erase_if(entries->get_ref<json::array_t&>(),
-                [](const json& entry) { return kube::StringAt(entry, {"name"}) != names::kLoaderContainer; });
-}
-
 // The input that an object belongs to by its label; empty if it has none.
 std::string InputKeyOf(const json& object) {
   const std::string input = kube::LabelOf(object, names::kInputLabel);
@@ -53,26 +48,26 @@ std::string InputKeyOf(const json& object) {
 
 }  // namespace
 
-void SlimPod(json& pod) {
-  SlimMetadata(pod);
-  Keep(pod, {"apiVersion", "kind", "metadata", "spec", "status"});
-  if (json* spec = Find(pod, "spec")) {
-    Keep(*spec, {"initContainers"});
-    json* containers = Find(*spec, "initContainers");
-    KeepLoader(containers);
-    if (containers && containers->is_array())
-      for (json& container : *containers) Keep(container, {"name", "env"});
-  }
-  if (json* status = Find(pod, "status")) {
-    Keep(*status, {"phase", "conditions", "initContainerStatuses"});
-    KeepLoader(Find(*status, "initContainerStatuses"));
-  }
-}
-
 void SlimWorkload(json& workload) {
   SlimMetadata(workload);
-  Keep(workload, {"apiVersion", "kind", "metadata", "spec"});
-  if (json* spec = Find(workload, "spec")) Keep(*spec, {"completions", "replicas"});
+  Keep(workload, {"apiVersion", "kind", "metadata", "spec", "status"});
+  if (json* spec = Find(workload, "spec"); spec != nullptr && spec->is_object()) {
+    Keep(*spec, {"completions", "replicas", "ordinals", "template"});
+    json* made = Find(*spec, "template");
+    const bool injected = made != nullptr && !kube::AnnotationOf(*made, names::kInjectedAnnotation).empty();
+    if (injected) {
+      SlimMetadata(*made);
+      Keep(*made, {"metadata"});
+    } else {
+      spec->erase("template");
+    }
+  }
+  if (json* status = Find(workload, "status")) {
+    Keep(*status, {"conditions"});
+    if (json* conditions = Find(*status, "conditions"); conditions != nullptr && conditions->is_array()) {
+      for (json& condition : *conditions) Keep(condition, {"type", "status"});
+    }
+  }
 }
 
 Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options options) {
@@ -97,12 +92,12 @@ Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options o
                                        },
                                    .on_delete = tell});
   };
-  add(kube::kInputs, "", nullptr, kube::KeyOf);
+  add(kube::kInputs, "", SlimMetadata, kube::KeyOf);
   add(kube::kPods, names::kInputLabel, SlimPod, InputKeyOf);
   add(kube::kJobs, "", SlimWorkload, nullptr);
   add(kube::kStatefulSets, "", SlimWorkload, nullptr);
-  add(kube::kConfigMaps, names::kInputLabel, nullptr, InputKeyOf);
-  add(kube::kServices, names::kInputLabel, nullptr, InputKeyOf);
+  add(kube::kConfigMaps, names::kInputLabel, SlimMetadata, InputKeyOf);
+  add(kube::kServices, names::kInputLabel, SlimMetadata, InputKeyOf);
   for (const auto& informer : informers_) informer->Start();
 }
 

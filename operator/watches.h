@@ -36,8 +36,7 @@ class Watches {
   std::vector<std::unique_ptr<kube::Informer>> informers_;  // in the order of the accessors
 };
 
-// Keep what reconciling and admission read of a pod, and of a Job or StatefulSet; the rest goes.
-void SlimPod(nlohmann::json& pod);
+// Keeps what reconciling and admission read of a Job or StatefulSet; the rest goes.
 void SlimWorkload(nlohmann::json& workload);
 
 }  // namespace headrace::op

@@ -108,12 +108,21 @@ def docs():
     return run_counted(sys.executable, "tests/docs/guide_test.py")
 
 
+def pytest(name, *folders):
+    report = REPORTS / f"{name}.xml"
+    report.unlink(missing_ok=True)
+    run(sys.executable, "-m", "pytest", *folders, f"--junitxml={report}", "--color=no", check=False)
+    return junit_counts(report)
+
+
+def chart():
+    run("make", "-s", "cluster-build")
+    return pytest("chart", "tests/helm", "tests/monitoring")
+
+
 def e2e():
     run("make", "-s", "cluster-build", "images")
-    report = REPORTS / "e2e.xml"
-    report.unlink(missing_ok=True)
-    run(sys.executable, "-m", "pytest", "tests/helm", "tests/e2e", f"--junitxml={report}", "--color=no", check=False)
-    return junit_counts(report)
+    return pytest("e2e", "tests/e2e")
 
 
 def property_test():
@@ -121,7 +130,7 @@ def property_test():
     return run_counted(sys.executable, "tests/property/run.py")
 
 
-PARTS = {part.__name__: part for part in (lint, unit, tsan, conformance, docs, e2e)}
+PARTS = {part.__name__: part for part in (lint, unit, tsan, conformance, docs, chart, e2e)}
 # Not of `make test`: it downloads TensorFlow.
 ON_REQUEST = {"property": property_test}
 

@@ -1,6 +1,7 @@
 headrace_test(common/base/words DEPS headrace::common_base)
 headrace_test(common/spec/expression DEPS headrace::common_spec)
 headrace_test(common/spec/input_spec DEPS headrace::common_spec)
+headrace_test(common/spec/memory DEPS headrace::common_spec)
 headrace_test(common/spec/plan DEPS headrace::common_spec)
 headrace_test(common/spec/sample_features DEPS headrace::common_spec)
 headrace_test(common/spec/text_formats DEPS headrace::common_spec)

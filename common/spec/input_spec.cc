@@ -362,6 +362,7 @@ Result<InputSpec> ParseInputSpec(const json& spec, std::vector<FieldError>* erro
       out.distribution = ParseDistribution(*object, "spec.distribution", &own);
     }
     if (const json* object = reader.Object("delivery")) out.delivery = ParseDelivery(*object, "spec.delivery", &own);
+    reader.Object("loader");  // the pod's affair, and read there: operator/admission/loader_resources.h
     if (const json* object = reader.Object("onError")) out.on_error = ParseOnError(*object, "spec.onError", &own);
   }
   // Rules over several fields only make sense of fields that are right by themselves.

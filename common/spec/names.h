@@ -12,12 +12,23 @@ inline constexpr char kPlural[] = "distributedinputs";
 inline constexpr char kInputLabel[] = "headrace.dev/input";
 // Number of workers, for owners whose size the operator cannot read.
 inline constexpr char kWorkersAnnotation[] = "headrace.dev/workers";
+// For pods whose workload does not tell their place: the index of each, from 0, and a name that all pods of the run
+// share.
+inline constexpr char kWorkerIndexAnnotation[] = "headrace.dev/worker-index";
+inline constexpr char kRunAnnotation[] = "headrace.dev/run";
 // Comma-separated containers that read batches; default: all.
 inline constexpr char kContainersAnnotation[] = "headrace.dev/containers";
 // "host:port" of worker 0's loader, for owners whose pods have no names that the operator can tell.
 inline constexpr char kCoordinatorAnnotation[] = "headrace.dev/coordinator";
 // Written by the webhook: the plan's hash, so that a reinvocation changes nothing.
 inline constexpr char kInjectedAnnotation[] = "headrace.dev/injected-plan";
+// Written by the webhook: who the run is, for people, where the pod's controller is not what they know
+// ("JobSet/train/w").
+inline constexpr char kRunOwnerAnnotation[] = "headrace.dev/run-owner";
+// Written by the webhook instead of an injection: why the pod needs none.
+inline constexpr char kNotInjectedAnnotation[] = "headrace.dev/not-injected";
+// On a Job, "true": its template gets the loader when the Job is created, so that queues count what the loader takes.
+inline constexpr char kInjectTemplateLabel[] = "headrace.dev/inject-template";
 
 // Injected into pods.
 inline constexpr char kLoaderContainer[] = "headrace-loader";

@@ -30,6 +30,9 @@ nlohmann::json ToJson(const Plan& plan);
 // Parses plan.json and checks that the hash still names the spec. Errors: InvalidArgument.
 Result<Plan> ParsePlan(const nlohmann::json& plan);
 
+// Why the plan's effective policy is what it is, and what it means, in words.
+std::string PolicyReason(const Plan& plan);
+
 // What a run adds to a plan. REQUIRES: 0 <= worker_index < num_workers, replicas_per_worker >= 1.
 struct Topology {
   int64_t num_workers = 1;

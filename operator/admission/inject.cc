@@ -12,18 +12,13 @@
 #include "common/spec/tensor_fields.h"
 #include "common/spec/variable.h"
 #include "operator/admission/function_container.h"
+#include "operator/admission/reinjection.h"
 #include "operator/kube/object.h"
 
 namespace headrace::op {
 namespace {
 
 using nlohmann::json;
-
-// Sidecars that a loader may need before it can read: their place stays before ours.
-constexpr std::string_view kEarlierSidecars[] = {"istio-proxy",  "istio-validation",   "istio-init",
-                                                 "linkerd-init", "linkerd-proxy",      "vault-agent-init",
-                                                 "vault-agent",  "gke-gcsfuse-sidecar"};
-constexpr int kNonRootUser = 65532;
 
 const json& EmptyArray() {
   static const json empty = json::array();
@@ -39,20 +34,6 @@ const json& ListAt(const json& object, const char* key) {
 bool HasEntry(const json& list, const char* key, std::string_view value) {
   return std::any_of(list.begin(), list.end(),
                      [&](const json& entry) { return kube::StringAt(entry, {key}) == value; });
-}
-
-// RFC 6901.
-std::string EscapePointer(std::string_view token) {
-  std::string escaped;
-  for (const char c : token) {
-    if (c == '~')
-      escaped += "~0";
-    else if (c == '/')
-      escaped += "~1";
-    else
-      escaped += c;
-  }
-  return escaped;
 }
 
 // Builds the patch; knows which lists exist so far.
@@ -83,7 +64,9 @@ Result<std::vector<size_t>> Trainers(const json& pod) {
   std::vector<size_t> trainers;
   const std::string wanted = kube::AnnotationOf(pod, names::kContainersAnnotation);
   if (wanted.empty()) {
-    for (size_t i = 0; i < containers.size(); ++i) trainers.push_back(i);
+    for (size_t i = 0; i < containers.size(); ++i) {
+      if (!IsEarlierSidecar(kube::StringAt(containers[i], {"name"}))) trainers.push_back(i);
+    }
     return trainers;
   }
   size_t begin = 0;
@@ -224,7 +207,7 @@ json LoaderEnv(const World& world, int64_t replicas, const std::string& data_dir
   return json::array({
       Literal(names::kEnvDir, names::kRunDir),
       Literal(names::kEnvPlan, std::string(names::kPlanDir) + "/" + names::kPlanFile),
-      world.index_label.empty() ? Literal(names::kEnvWorkerIndex, "0")
+      world.index_label.empty() ? Literal(names::kEnvWorkerIndex, std::to_string(world.index))
                                 : label(names::kEnvWorkerIndex, world.index_label),
       Literal(names::kEnvNumWorkers, std::to_string(world.num_workers)),
       Literal(names::kEnvReplicasPerWorker, std::to_string(replicas)),
@@ -247,15 +230,25 @@ void AppendCredentials(const json& input, json* env) {
   }
 }
 
-json LoaderContainer(const LoaderOptions& loader, json env, json ports, json mounts) {
+// Restricted, whatever else is asked for. Who owns the pod's files is who can read them, so the pod's own user is kept.
+json LoaderSecurity(const json& pod, const json& input, const LoaderOptions& loader) {
+  json security = RestrictedSecurityContext();
+  const json of_pod = pod.value("/spec/securityContext/runAsUser"_json_pointer, json());
+  if (!of_pod.is_number_integer() || of_pod == 0) security["runAsUser"] = loader.run_as_user;
+  const json asked = input.value("/spec/loader/securityContext"_json_pointer, json::object());
+  for (const char* key : {"runAsUser", "runAsGroup"}) {
+    if (asked.contains(key)) security[key] = asked[key];
+  }
+  return security;
+}
+
+json LoaderContainer(const LoaderOptions& loader, json env, json ports, json mounts, json resources, json security) {
   const auto probe = [](const char* path, int period, int failures) {
     return json{{"httpGet", {{"path", path}, {"port", names::kLoaderPortName}}},
                 {"periodSeconds", period},
                 {"timeoutSeconds", 5},
                 {"failureThreshold", failures}};
   };
-  json security = RestrictedSecurityContext();
-  security["runAsUser"] = kNonRootUser;
   json container = {
       {"name", names::kLoaderContainer},
       {"image", loader.image},
@@ -264,25 +257,13 @@ json LoaderContainer(const LoaderOptions& loader, json env, json ports, json mou
       {"ports", std::move(ports)},
       {"startupProbe", probe("/startupz", 1, 600)},
       {"livenessProbe", probe("/healthz", 10, 6)},
-      {"resources", {{"requests", {{"cpu", loader.cpu_request}, {"memory", loader.memory_request}}}}},
+      {"resources", std::move(resources)},
       {"securityContext", std::move(security)},
       {"terminationMessagePolicy", "File"},
       {"volumeMounts", std::move(mounts)},
   };
   if (!loader.image_pull_policy.empty()) container["imagePullPolicy"] = loader.image_pull_policy;
   return container;
-}
-
-// Where our container goes among the init containers: first, but after known sidecars.
-size_t LoaderPosition(const json& init_containers) {
-  size_t position = 0;
-  for (size_t i = 0; i < init_containers.size(); ++i) {
-    const std::string name = kube::StringAt(init_containers[i], {"name"});
-    if (std::find(std::begin(kEarlierSidecars), std::end(kEarlierSidecars), name) != std::end(kEarlierSidecars)) {
-      position = i + 1;
-    }
-  }
-  return position;
 }
 
 }  // namespace
@@ -301,7 +282,13 @@ int64_t ReplicasPerWorker(const json& pod, const InputSpec& spec) {
 
 Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, const World& world,
                          const LoaderOptions& loader) {
-  if (!kube::AnnotationOf(pod, names::kInjectedAnnotation).empty()) return json::array();
+  if (IsInjected(pod)) {
+    if (IsWhole(pod)) return json::array();
+    Stripped stripped = StripInjection(pod);
+    ASSIGN_OR_RETURN(const json again, InjectPatch(stripped.pod, input, plan, world, loader));
+    stripped.patch.insert(stripped.patch.end(), again.begin(), again.end());
+    return std::move(stripped.patch);
+  }
   if (!pod.contains("spec") || ListAt(pod["spec"], "containers").empty()) {
     return InvalidArgument("spec.containers: the pod has none");
   }
@@ -350,6 +337,7 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     subdomain = names::ServiceName(input_name);
     patch.Add("/spec/subdomain", subdomain);
   }
+  if (!world.host.empty() && !spec.contains("hostname")) patch.Add("/spec/hostname", world.host);
   json env = LoaderEnv(world, replicas, data_dir);
   AppendCredentials(input, &env);
   json ports = json::array({{{"name", names::kLoaderPortName}, {"containerPort", names::kLoaderPort}}});
@@ -368,9 +356,11 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     mounts.push_back({{"name", names::kPeersVolume}, {"mountPath", names::kPeersDir}, {"readOnly", true}});
   }
 
+  ASSIGN_OR_RETURN(json resources, LoaderResources(input, plan, {world.num_workers, 0, replicas}, loader.resources));
   const std::string position = std::to_string(LoaderPosition(ListAt(spec, "initContainers")));
   patch.Insert(spec, "/spec", "initContainers", position,
-               LoaderContainer(loader, std::move(env), std::move(ports), std::move(mounts)));
+               LoaderContainer(loader, std::move(env), std::move(ports), std::move(mounts), std::move(resources),
+                               LoaderSecurity(pod, input, loader)));
   if (const auto* function = std::get_if<FunctionSource>(&plan.spec.source)) {
     patch.Insert(spec, "/spec", "initContainers", position, FunctionContainer(*function));  // before the loader
   }
@@ -386,6 +376,9 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     patch.Add("/metadata/annotations", json::object());
   }
   patch.Add("/metadata/annotations/" + EscapePointer(names::kInjectedAnnotation), plan.hash);
+  if (!world.owner.empty()) {
+    patch.Add("/metadata/annotations/" + EscapePointer(names::kRunOwnerAnnotation), world.owner);
+  }
   return std::move(patch).Take();
 }
 

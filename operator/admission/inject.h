@@ -10,6 +10,7 @@
 
 #include "common/base/status.h"
 #include "common/spec/plan.h"
+#include "operator/admission/loader_resources.h"
 #include "operator/admission/workload.h"
 
 namespace headrace::op {
@@ -17,15 +18,16 @@ namespace headrace::op {
 struct LoaderOptions {
   std::string image;
   std::string image_pull_policy;  // empty: Kubernetes' default
-  std::string cpu_request = "100m";
-  std::string memory_request = "64Mi";
+  ResourceDefaults resources = {};
+  int64_t run_as_user = 65532;                  // not where spec.loader.securityContext or the pod's own says who
   int64_t run_volume_bytes = int64_t{1} << 30;  // the rings' volume, where their size is not known to be larger
 };
 
 // The patch that gives `pod` (or a pod template: an object with metadata and spec) its loader. `input` is the
 // DistributedInput: its name, its volumes and the name of its Secret are used; all else comes from `plan`, to which the
-// pod is pinned. An empty array if the pod has been injected before. Errors: InvalidArgument where the pod already uses
-// a name or path that Headrace needs, or names a container that it does not have.
+// pod is pinned. An empty array if the pod has been injected before and nothing of it is missing; else what is left is
+// taken out and all of it put in again. Errors: InvalidArgument where the pod already uses a name or path that Headrace
+// needs, names a container that it does not have, or the loader is given too little memory for its rings.
 Result<nlohmann::json> InjectPatch(const nlohmann::json& pod, const nlohmann::json& input, const Plan& plan,
                                    const World& world, const LoaderOptions& loader);
 

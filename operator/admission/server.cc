@@ -10,8 +10,9 @@
 #include "common/base/log.h"
 #include "common/net/base64.h"
 #include "common/spec/names.h"
-#include "common/spec/object_names.h"
 #include "common/spec/plan.h"
+#include "operator/admission/reinjection.h"
+#include "operator/admission/run_plans.h"
 #include "operator/admission/workload.h"
 #include "operator/kube/object.h"
 
@@ -19,9 +20,6 @@ namespace headrace::op {
 namespace {
 
 using nlohmann::json;
-
-// A StatefulSet rolled out anew begins a new run under the same owner.
-constexpr char kRevisionLabel[] = "controller-revision-hash";
 
 // What a review comes to. `patch` is used if allowed, `message` if not.
 struct Verdict {
@@ -68,11 +66,13 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 class Reviewer {
  public:
-  explicit Reviewer(AdmissionDeps deps) : deps_(std::move(deps)) {}
+  explicit Reviewer(AdmissionDeps deps) : deps_(std::move(deps)), run_plans_(deps_.pods, deps_.config_maps) {}
 
   HttpResponse Handle(const HttpRequest& request) const {
-    if (request.path != kInjectPath || request.method != "POST") {
-      return {404, "text/plain; charset=utf-8", std::string("POST ") + kInjectPath + " is all there is here\n"};
+    const bool of_template = request.path == kInjectTemplatePath;
+    if ((request.path != kInjectPath && !of_template) || request.method != "POST") {
+      return {404, "text/plain; charset=utf-8",
+              std::string("POST ") + kInjectPath + " and " + kInjectTemplatePath + " are all there is here\n"};
     }
     const json review = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
     const std::string uid = kube::StringAt(review, {"request", "uid"});
@@ -82,7 +82,7 @@ class Reviewer {
     Verdict verdict;
     int http_status = 200;
     try {
-      verdict = Review(review["request"]);
+      verdict = of_template ? ReviewJob(review["request"]) : ReviewPod(review["request"]);
     } catch (const std::exception& error) {
       log::Error("admission review failed", {{"uid", uid}, {"error", error.what()}});
       verdict = Denied("InternalError", std::string("headrace: internal error: ") + error.what(), 500);
@@ -105,31 +105,26 @@ class Reviewer {
     return {{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(response)}};
   }
 
-  Verdict Review(const json& request) const {
-    if (kube::StringAt(request, {"resource", "resource"}) != "pods" || request.contains("subResource") ||
-        kube::StringAt(request, {"operation"}) != "CREATE") {
-      return Skipped("NotAPodCreation");
-    }
-    const json& pod = request.at("object");
-    const std::string input_name = kube::LabelOf(pod, names::kInputLabel);
-    if (input_name.empty()) return Skipped("NotOptedIn");
-    if (!kube::AnnotationOf(pod, names::kInjectedAnnotation).empty()) return Skipped("AlreadyInjected");
+  // What a pod or template asks for, found in the caches.
+  struct Asked {
+    kube::Object input;
+    Plan plan;  // by the input's spec as it is now
+  };
 
+  // Whether the request is the creation of such an object.
+  static bool Creates(const json& request, std::string_view resource) {
+    return kube::StringAt(request, {"resource", "resource"}) == resource && !request.contains("subResource") &&
+           kube::StringAt(request, {"operation"}) == "CREATE";
+  }
+
+  Verdict ReviewPod(const json& request) const {
+    if (!Creates(request, "pods")) return Skipped("NotAPodCreation");
+    const json& pod = request.at("object");
+    if (kube::LabelOf(pod, names::kInputLabel).empty()) return Skipped("NotOptedIn");
+    if (IsInjected(pod) && IsWhole(pod)) return Skipped("AlreadyInjected");
     const std::string name_space = kube::StringAt(request, {"namespace"});
-    const kube::Object input = deps_.inputs->WaitFor(name_space + "/" + input_name, deps_.input_wait);
-    if (input == nullptr) return Denied("InputNotFound", NoSuchInput(name_space, input_name));
-    const std::string where = "DistributedInput \"" + input_name + "\" in namespace " + name_space;
-    if (!kube::StringAt(*input, {"metadata", "deletionTimestamp"}).empty()) {
-      return Denied("InputDeleted", where + " is being deleted: wait, then create it again");
-    }
-    // The condition Accepted says the same, but may not have been written yet for an input just made or changed.
-    const Result<InputSpec> spec = ParseInputSpec(input->value("spec", json::object()));
-    if (!spec.ok()) {
-      return Denied("InputNotAccepted",
-                    where + " is not Accepted: " + spec.status().message() + ": correct it, then create the pod again");
-    }
-    Plan plan = CompilePlan(*spec, name_space + "/" + input_name);
-    if (std::optional<Plan> pinned = PinnedPlan(pod, name_space, input_name, plan.hash)) plan = std::move(*pinned);
+    Asked asked;
+    if (const auto refusal = Find(pod, name_space, &asked)) return *refusal;
 
     const Result<World> world = FindWorld(pod, [&](std::string_view kind, const std::string& name) -> kube::Object {
       const kube::Store* store = kind == "Job" ? deps_.jobs : kind == "StatefulSet" ? deps_.stateful_sets : nullptr;
@@ -139,15 +134,73 @@ class Reviewer {
       const bool wait = world.status().code() == Code::kUnavailable;
       return Denied(wait ? "OwnerNotCached" : "NoRank", "headrace: " + world.status().message(), wait ? 503 : 403);
     }
-    LoaderOptions loader;
-    loader.image = deps_.loader_image;
-    loader.image_pull_policy = deps_.image_pull_policy;
-    Result<json> patch = InjectPatch(pod, *input, plan, *world, loader);
+    if (!world->reads_input) return NotATrainer(pod);
+    const RunPlans::Run run{name_space, kube::NameOf(*asked.input), world->run_id};
+    if (auto pinned = run_plans_.Find(run, pod, *asked.input, asked.plan.hash)) asked.plan = std::move(*pinned);
+    Verdict verdict = Inject(pod, asked, *world, IsInjected(pod) ? "Repaired" : "Injected");
+    const bool dry_run = request.value("dryRun", false);
+    if (verdict.allowed && !dry_run) run_plans_.Remember(run, pod, asked.plan.hash);
+    return verdict;
+  }
+
+  Verdict ReviewJob(const json& request) const {
+    if (!Creates(request, "jobs")) return Skipped("NotAJobCreation");
+    const json& job = request.at("object");
+    const json made = job.value("/spec/template"_json_pointer, json::object());
+    if (kube::LabelOf(job, names::kInjectTemplateLabel) != "true" || kube::LabelOf(made, names::kInputLabel).empty()) {
+      return Skipped("NotOptedIn");
+    }
+    if (IsInjected(made) && IsWhole(made)) return Skipped("AlreadyInjected");
+    Asked asked;
+    if (const auto refusal = Find(made, kube::StringAt(request, {"namespace"}), &asked)) return *refusal;
+    const Result<World> world = WorldOfTemplate(job, made);
+    if (!world.ok()) return Denied("NoRank", "headrace: " + world.status().message());
+    Verdict verdict = Inject(made, asked, *world, "Template");
+    for (json& operation : verdict.patch) {
+      operation["path"] = "/spec/template" + operation["path"].get<std::string>();
+    }
+    return verdict;
+  }
+
+  // Fills `asked`, or says why not.
+  std::optional<Verdict> Find(const json& pod, const std::string& name_space, Asked* asked) const {
+    const std::string name = kube::LabelOf(pod, names::kInputLabel);
+    asked->input = deps_.inputs->WaitFor(name_space + "/" + name, deps_.input_wait);
+    if (asked->input == nullptr) return Denied("InputNotFound", NoSuchInput(name_space, name));
+    const std::string where = "DistributedInput \"" + name + "\" in namespace " + name_space;
+    if (!kube::StringAt(*asked->input, {"metadata", "deletionTimestamp"}).empty()) {
+      return Denied("InputDeleted", where + " is being deleted: wait, then create it again");
+    }
+    // The condition Accepted says the same, but may not have been written yet for an input just made or changed.
+    Result<InputSpec> spec = ParseInputSpec(asked->input->value("spec", json::object()));
+    if (!spec.ok()) {
+      return Denied("InputNotAccepted",
+                    where + " is not Accepted: " + spec.status().message() + ": correct it, then create the pod again");
+    }
+    asked->plan = CompilePlan(std::move(spec).value(), name_space + "/" + name);
+    return std::nullopt;
+  }
+
+  Verdict Inject(const json& pod, const Asked& asked, const World& world, std::string_view reason) const {
+    Result<json> patch = InjectPatch(pod, *asked.input, asked.plan, world, deps_.loader);
     if (!patch.ok()) return Denied("PodConflict", "headrace: " + patch.status().message());
     Verdict verdict;
     verdict.result = "injected";
-    verdict.reason = "Injected";
+    verdict.reason = reason;
     verdict.patch = std::move(patch).value();
+    return verdict;
+  }
+
+  // Says so on the pod, for whoever wonders, and for the policy that refuses pods without their loader.
+  static Verdict NotATrainer(const json& pod) {
+    Verdict verdict = Skipped("NotATrainer");
+    if (!kube::AnnotationOf(pod, names::kNotInjectedAnnotation).empty()) return verdict;
+    if (!pod.contains("/metadata/annotations"_json_pointer)) {
+      verdict.patch.push_back({{"op", "add"}, {"path", "/metadata/annotations"}, {"value", json::object()}});
+    }
+    verdict.patch.push_back({{"op", "add"},
+                             {"path", "/metadata/annotations/" + EscapePointer(names::kNotInjectedAnnotation)},
+                             {"value", "NotATrainer"}});
     return verdict;
   }
 
@@ -166,37 +219,8 @@ class Reviewer {
     return message + "; create it, or correct the pod's label " + names::kInputLabel;
   }
 
-  // The plan that the pod's siblings are pinned to, where it is not the current one: all pods of one run read alike,
-  // though the input may change while the run lives. Pods are looked through only if an older plan still exists.
-  std::optional<Plan> PinnedPlan(const json& pod, const std::string& name_space, const std::string& input,
-                                 const std::string& current_hash) const {
-    const json* owner = kube::ControllerOf(pod);
-    if (owner == nullptr || deps_.pods == nullptr || deps_.config_maps == nullptr) return {};
-    const std::string owner_uid = kube::StringAt(*owner, {"uid"});
-    const std::string current = names::PlanConfigMapName(input, current_hash);
-    bool older = false;
-    for (const kube::Object& map : deps_.config_maps->List(name_space)) {
-      older = older || (kube::LabelOf(*map, names::kInputLabel) == input && kube::NameOf(*map) != current);
-    }
-    if (!older) return {};
-    for (const kube::Object& sibling : deps_.pods->List(name_space)) {
-      const json* other = kube::ControllerOf(*sibling);
-      const std::string hash = kube::AnnotationOf(*sibling, names::kInjectedAnnotation);
-      if (other == nullptr || kube::StringAt(*other, {"uid"}) != owner_uid || hash.empty() || hash == current_hash ||
-          kube::LabelOf(*sibling, names::kInputLabel) != input ||
-          kube::LabelOf(*sibling, kRevisionLabel) != kube::LabelOf(pod, kRevisionLabel)) {
-        continue;
-      }
-      const kube::Object map = deps_.config_maps->Get(name_space + "/" + names::PlanConfigMapName(input, hash));
-      if (map == nullptr) continue;
-      Result<Plan> plan =
-          ParsePlan(json::parse(kube::StringAt(*map, {"data", names::kPlanFile}), nullptr, /*allow_exceptions=*/false));
-      if (plan.ok()) return std::move(plan).value();
-    }
-    return {};
-  }
-
   const AdmissionDeps deps_;
+  mutable RunPlans run_plans_;
 };
 
 }  // namespace

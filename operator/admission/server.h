@@ -1,5 +1,6 @@
-// The mutating webhook: answers AdmissionReviews (admission.k8s.io/v1) for pods that opted in, out of the operator's
-// caches alone. It calls no API and has no side effects, so a dry run is answered like any other request.
+// The mutating webhook: answers AdmissionReviews (admission.k8s.io/v1) for pods that opted in, and for Jobs whose
+// template asks for its loader, out of the operator's caches alone. It calls no API and has no side effects, so a dry
+// run is answered like any other request.
 #pragma once
 
 #include <chrono>
@@ -14,6 +15,7 @@
 namespace headrace::op {
 
 inline constexpr char kInjectPath[] = "/inject-pod";
+inline constexpr char kInjectTemplatePath[] = "/inject-template";
 
 struct AdmissionDeps {
   // Not owned; must outlive the handler.
@@ -24,8 +26,7 @@ struct AdmissionDeps {
   const kube::Store* pods = nullptr;
   const kube::Store* config_maps = nullptr;
 
-  std::string loader_image;
-  std::string image_pull_policy;
+  LoaderOptions loader;
 
   // How long a request may wait for an input or an owner made a moment ago to reach the caches.
   std::chrono::milliseconds input_wait{1000};
@@ -36,7 +37,7 @@ struct AdmissionDeps {
   std::function<void(std::string_view result, std::string_view reason)> on_review;
 };
 
-// Serves POST /inject-pod; anything else is 404. Thread-safe.
+// Serves POST /inject-pod and /inject-template; anything else is 404. Thread-safe.
 HttpHandler MakeAdmissionHandler(AdmissionDeps deps);
 
 }  // namespace headrace::op

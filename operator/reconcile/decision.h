@@ -32,7 +32,7 @@ struct Decision {
 
 // One run as its pods show it.
 struct Run {
-  std::string uid;
+  std::string uid;        // its id, mostly its owner's UID
   std::string owner;      // "Job/train"
   std::string plan_hash;  // what its pods are pinned to
   std::string started;    // creationTimestamp of its oldest pod
@@ -42,6 +42,7 @@ struct Run {
   int64_t replicas_per_worker = 1;
   bool active = false;  // some pod has not ended
   std::string failure;  // "pod train-0: NotFound: ...", of the first failed loader; empty if none
+  std::string failure_reason = "LoaderFailed";
   std::string waiting;  // what it waits for, for people
 };
 

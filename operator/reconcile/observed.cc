@@ -7,6 +7,43 @@
 #include "operator/kube/object.h"
 
 namespace headrace::op {
+namespace {
+
+using nlohmann::json;
+
+bool HasEnded(const json& pod) {
+  const std::string phase = kube::StringAt(pod, {"status", "phase"});
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+// The owners of the runs that the status has, as far as they are Jobs and StatefulSets that still exist.
+std::map<std::string, kube::Object> OwnersOfRuns(const Caches& caches, const Observed& observed) {
+  std::map<std::string, kube::Object> owners;
+  const json runs = observed.input->value("/status/runs"_json_pointer, json::array());
+  for (const json& run : runs) {
+    const kube::NamespacedName owner = kube::SplitKey(kube::StringAt(run, {"owner"}));  // "Job/train"
+    const kube::Store* store = owner.name_space == "Job"           ? caches.jobs
+                               : owner.name_space == "StatefulSet" ? caches.stateful_sets
+                                                                   : nullptr;
+    kube::Object object = store == nullptr ? nullptr : store->Get(observed.name_space + "/" + owner.name);
+    if (object != nullptr && kube::UidOf(*object) == kube::StringAt(run, {"uid"})) {
+      owners[kube::UidOf(*object)] = std::move(object);
+    }
+  }
+  return owners;
+}
+
+std::set<std::string> PlansOfTemplates(const Caches& caches, const Observed& observed) {
+  std::set<std::string> hashes;
+  for (const kube::Object& job : caches.jobs->List(observed.name_space)) {
+    const json made = job->value("/spec/template"_json_pointer, json());
+    if (kube::LabelOf(made, names::kInputLabel) != observed.name) continue;
+    hashes.insert(kube::AnnotationOf(made, names::kInjectedAnnotation));
+  }
+  return hashes;
+}
+
+}  // namespace
 
 std::optional<Observed> Observe(const Caches& caches, const std::string& key,
                                 std::chrono::system_clock::time_point now) {
@@ -26,11 +63,17 @@ std::optional<Observed> Observe(const Caches& caches, const std::string& key,
     if (mine(map)) observed.plans.push_back(std::move(map));
   }
   for (kube::Object& pod : caches.pods->List(observed.name_space)) {
-    if (mine(pod) && !kube::AnnotationOf(*pod, names::kInjectedAnnotation).empty()) {
+    if (!mine(pod)) continue;
+    if (!kube::AnnotationOf(*pod, names::kInjectedAnnotation).empty()) {
       observed.pods.push_back(std::move(pod));
+    } else if (!HasEnded(*pod) && kube::AnnotationOf(*pod, names::kNotInjectedAnnotation).empty()) {
+      observed.uninjected.push_back(kube::NameOf(*pod));
     }
   }
   observed.service = caches.services->Get(observed.name_space + "/" + names::ServiceName(observed.name));
+  observed.owners = OwnersOfRuns(caches, observed);
+  // Of interest only when a plan may have to go.
+  if (caches.jobs != nullptr && observed.plans.size() > 1) observed.template_plans = PlansOfTemplates(caches, observed);
   return observed;
 }
 

@@ -11,8 +11,8 @@ namespace headrace::op {
 kube::Outcome Reconciler::Reconcile(const std::string& key) const {
   const kube::NamespacedName input = kube::SplitKey(key);
   const std::string secret = names::PeersSecretName(input.name);
-  std::optional<Observed> observed =
-      Observe({deps_.inputs, deps_.pods, deps_.config_maps, deps_.services}, key, deps_.now());
+  const Caches caches{deps_.inputs, deps_.pods, deps_.config_maps, deps_.services, deps_.jobs, deps_.stateful_sets};
+  std::optional<Observed> observed = Observe(caches, key, deps_.now());
   if (!observed) {
     deps_.peer_keys->Forget(input.name_space, secret);
     return {};

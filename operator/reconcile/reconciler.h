@@ -22,6 +22,8 @@ class Reconciler {
     const kube::Store* pods = nullptr;
     const kube::Store* config_maps = nullptr;
     const kube::Store* services = nullptr;
+    const kube::Store* jobs = nullptr;
+    const kube::Store* stateful_sets = nullptr;
     kube::EventRecorder* events = nullptr;
     PeerKeys* peer_keys = nullptr;
     std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;

@@ -1,7 +1,18 @@
-// Ready: pods that use the input get batches. Degraded: a loader has reported an error.
+// Ready: pods that use the input get batches. Degraded: some do not, and will not by themselves.
 #include "operator/reconcile/rules.h"
 
 namespace headrace::op {
+namespace {
+
+// Of pods that were created while the webhook was not called, or not there yet.
+std::string Uninjected(const Observed& observed) {
+  const size_t count = observed.uninjected.size();
+  const std::string more = count == 1 ? "" : " (and " + std::to_string(count - 1) + " more)";
+  return "pod " + observed.uninjected.front() + more + " has the label headrace.dev/input: " + observed.name +
+         " but no loader, since it was created while the webhook was not called: delete it, so that it is made anew";
+}
+
+}  // namespace
 
 void ReadyRule(Draft& draft) {
   // Runs that have ended speak only while there is no newer one.
@@ -28,7 +39,7 @@ void ReadyRule(Draft& draft) {
   if (!draft.plan) {
     SetCondition(draft, "Ready", false, "InvalidSpec", draft.invalid);
   } else if (failed != nullptr) {
-    SetCondition(draft, "Ready", false, "LoaderFailed", failure);
+    SetCondition(draft, "Ready", false, failed->failure_reason, failure);
   } else if (waiting != nullptr) {
     SetCondition(draft, "Ready", false, waiting->active ? "LoadersStarting" : "RunFailed",
                  waiting->owner + ": " + std::to_string(waiting->ready) + " of " + std::to_string(waiting->desired) +
@@ -44,7 +55,12 @@ void ReadyRule(Draft& draft) {
                      std::to_string(current.front()->desired) + " workers ready");
   }
   if (failed != nullptr) {
-    SetCondition(draft, "Degraded", true, "LoaderFailed", failure);
+    SetCondition(draft, "Degraded", true, failed->failure_reason, failure);
+  } else if (!draft.observed.uninjected.empty()) {
+    const std::string missed = Uninjected(draft.observed);
+    if (SetCondition(draft, "Degraded", true, "PodsNotInjected", missed)) {
+      draft.decision.events.push_back({kube::EventType::kWarning, "PodsNotInjected", "ObserveRun", missed});
+    }
   } else {
     SetCondition(draft, "Degraded", false, "NoErrors", "no loader has reported an error");
   }

@@ -1,4 +1,4 @@
-// Plans that are not current and that no pod is pinned to are deleted.
+// Plans that are not current, and to which no pod, run or template is pinned, are deleted.
 #include <algorithm>
 #include <ctime>
 #include <set>
@@ -31,6 +31,8 @@ void RetireRule(Draft& draft) {
   for (const kube::Object& pod : observed.pods) {
     used.insert(names::PlanConfigMapName(observed.name, kube::AnnotationOf(*pod, names::kInjectedAnnotation)));
   }
+  for (const Run& run : draft.runs) used.insert(names::PlanConfigMapName(observed.name, run.plan_hash));
+  for (const std::string& hash : observed.template_plans) used.insert(names::PlanConfigMapName(observed.name, hash));
   std::vector<kube::Object> unused;
   std::chrono::system_clock::time_point newest{};
   bool current_exists = false;

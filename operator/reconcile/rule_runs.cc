@@ -1,11 +1,12 @@
 // The input's pods, grouped by owner, become runs; status.runs shows the newest of them.
 #include <algorithm>
+#include <charconv>
 #include <map>
-#include <set>
 
 #include "common/spec/names.h"
 #include "common/spec/object_names.h"
 #include "operator/kube/object.h"
+#include "operator/pod/injected.h"
 #include "operator/reconcile/rules.h"
 
 namespace headrace::op {
@@ -16,43 +17,29 @@ using nlohmann::json;
 constexpr size_t kMostRuns = 16;  // maxItems in the CRD
 constexpr size_t kMostRunMessage = 2048;
 constexpr size_t kMostElementSpec = 8192;
+constexpr std::chrono::seconds kWhileInterrupted{60};
 
 std::string CreatedAt(const json& pod) { return kube::StringAt(pod, {"metadata", "creationTimestamp"}); }
 std::string Phase(const json& pod) { return kube::StringAt(pod, {"status", "phase"}); }
 bool HasEnded(const json& pod) { return Phase(pod) == "Succeeded" || Phase(pod) == "Failed"; }
 
-const json* FindNamed(const json& object, const char* group, const char* list, std::string_view name) {
-  const auto outer = object.find(group);
-  if (outer == object.end() || !outer->is_object()) return nullptr;
-  const auto entries = outer->find(list);
-  if (entries == outer->end() || !entries->is_array()) return nullptr;
+const json* LoaderStatus(const json& pod) {
+  const auto status = pod.find("status");
+  if (status == pod.end() || !status->is_object()) return nullptr;
+  const auto entries = status->find("initContainerStatuses");
+  if (entries == status->end() || !entries->is_array()) return nullptr;
   for (const json& entry : *entries) {
-    if (kube::StringAt(entry, {"name"}) == name) return &entry;
+    if (kube::StringAt(entry, {"name"}) == names::kLoaderContainer) return &entry;
   }
   return nullptr;
 }
 
 // A number that the webhook wrote into the loader's environment; `otherwise` where there is none.
 int64_t LoaderNumber(const json& pod, const char* variable, int64_t otherwise) {
-  const json* loader = FindNamed(pod, "spec", "initContainers", names::kLoaderContainer);
-  if (loader == nullptr || !loader->contains("env")) return otherwise;
-  for (const json& entry : (*loader)["env"]) {
-    if (kube::StringAt(entry, {"name"}) != variable) continue;
-    try {
-      return std::stoll(kube::StringAt(entry, {"value"}));
-    } catch (const std::exception&) {
-      return otherwise;
-    }
-  }
-  return otherwise;
-}
-
-// What identifies the worker within its run: pods that replace one another share it.
-std::string WorkerOf(const json& pod) {
-  for (const char* label : {"batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index"}) {
-    if (std::string index = kube::LabelOf(pod, label); !index.empty()) return index;
-  }
-  return "pod/" + kube::NameOf(pod);
+  const std::string text = LoaderVariable(pod, variable);
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return text.empty() || error != std::errc() || end != text.data() + text.size() ? otherwise : number;
 }
 
 // Why the loader ended, if it ended by itself with an error; empty if not.
@@ -93,7 +80,7 @@ std::string Waiting(const json& pod, const json* loader) {
 
 void AddPod(Run& run, const json& pod) {
   const std::string name = kube::NameOf(pod);
-  const json* loader = FindNamed(pod, "status", "initContainerStatuses", names::kLoaderContainer);
+  const json* loader = LoaderStatus(pod);
   if (!HasEnded(pod)) run.active = true;
   const std::string failure = loader == nullptr ? "" : Failure(pod, *loader);
   if (!failure.empty() && run.failure.empty()) run.failure = "pod " + name + ": " + failure;
@@ -107,13 +94,24 @@ void AddPod(Run& run, const json& pod) {
   }
 }
 
+// Two webhooks that saw the input change at different moments may have pinned pods to different plans, and loaders of
+// different plans read different data.
+void CheckOnePlan(Run& run, const std::map<std::string, const json*>& workers) {
+  for (const auto& [worker, pod] : workers) {
+    const std::string hash = kube::AnnotationOf(*pod, names::kInjectedAnnotation);
+    if (hash == run.plan_hash || HasEnded(*pod)) continue;
+    run.failure_reason = "PlansDiffer";
+    run.failure = "pod " + kube::NameOf(*pod) + ": follows plan " + hash + ", others of its run " + run.plan_hash +
+                  ": the input changed while they were created; delete the run's pods, so that all are made anew";
+    return;
+  }
+}
+
 Run MakeRun(const std::vector<const json*>& pods) {
   const json& any = *pods.front();
   Run run;
-  const json* owner = kube::ControllerOf(any);
-  run.uid = owner != nullptr ? kube::StringAt(*owner, {"uid"}) : kube::UidOf(any);
-  run.owner = owner != nullptr ? kube::StringAt(*owner, {"kind"}) + "/" + kube::StringAt(*owner, {"name"})
-                               : "Pod/" + kube::NameOf(any);
+  run.uid = RunIdOf(any);
+  run.owner = RunOwnerOf(any);
   // Of pods that replace one another the latest counts.
   std::map<std::string, const json*> latest;
   const json* newest = pods.front();
@@ -128,10 +126,38 @@ Run MakeRun(const std::vector<const json*>& pods) {
   run.desired = LoaderNumber(*newest, names::kEnvNumWorkers, static_cast<int64_t>(latest.size()));
   run.replicas_per_worker = LoaderNumber(*newest, names::kEnvReplicasPerWorker, 1);
   for (const auto& [worker, pod] : latest) AddPod(run, *pod);
+  if (run.failure.empty()) CheckOnePlan(run, latest);
   if (run.ready < run.desired && run.waiting.empty()) {
     run.waiting = std::to_string(run.desired - static_cast<int64_t>(latest.size())) + " of " +
                   std::to_string(run.desired) + " pods are yet to be created";
   }
+  return run;
+}
+
+bool IsTrue(const json& object, std::string_view type) {
+  const json conditions = object.value("/status/conditions"_json_pointer, json::array());
+  return std::any_of(conditions.begin(), conditions.end(), [&](const json& condition) {
+    return kube::StringAt(condition, {"type"}) == type && kube::StringAt(condition, {"status"}) == "True";
+  });
+}
+
+// A run that the status knows and that has no pod now, while its owner is to make them anew: it goes on with its plan.
+std::optional<Run> Interrupted(const json& known, const Observed& observed) {
+  const auto owner = observed.owners.find(kube::StringAt(known, {"uid"}));
+  if (owner == observed.owners.end() || !kube::StringAt(*owner->second, {"metadata", "deletionTimestamp"}).empty() ||
+      IsTrue(*owner->second, "Complete") || IsTrue(*owner->second, "Failed") ||
+      owner->second->value("/spec/replicas"_json_pointer, int64_t{1}) == 0) {
+    return std::nullopt;
+  }
+  Run run;
+  run.uid = kube::StringAt(known, {"uid"});
+  run.owner = kube::StringAt(known, {"owner"});
+  run.plan_hash = kube::StringAt(known, {"plan"});
+  run.started = kube::StringAt(known, {"startTime"});
+  run.desired = known.value("workersDesired", int64_t{0});
+  run.replicas_per_worker = known.value("replicasPerWorker", int64_t{1});
+  run.active = true;
+  run.waiting = "its pods are gone, and " + run.owner + " is to make them anew";
   return run;
 }
 
@@ -152,7 +178,10 @@ std::string MessageOf(const Run& run) {
   if (!run.failure.empty()) return Cut(run.failure, kMostRunMessage);
   if (run.completed > 0 && run.completed >= run.desired) return "completed";
   if (run.ready >= run.desired) return "all loaders are ready";
-  return Cut(run.waiting, kMostRunMessage);
+  const std::string others = run.ready == 0 ? ""
+                                            : std::to_string(run.ready) + " of " + std::to_string(run.desired) +
+                                                  " workers are ready and wait for others; ";
+  return Cut(others + run.waiting, kMostRunMessage);
 }
 
 json RunStatus(const Run& run, const Draft& draft) {
@@ -163,9 +192,11 @@ json RunStatus(const Run& run, const Draft& draft) {
                  {"workersDesired", run.desired},
                  {"replicasPerWorker", run.replicas_per_worker},
                  {"message", MessageOf(run)}};
+  if (!run.started.empty()) status["startTime"] = run.started;
   if (const std::optional<Plan> plan = PlanOf(run, draft)) {
     const Topology topology{std::max<int64_t>(run.desired, 1), 0, std::max<int64_t>(run.replicas_per_worker, 1)};
     status["effectivePolicy"] = PolicyName(plan->effective_policy);
+    status["policyReason"] = Cut(PolicyReason(*plan), kMostRunMessage);
     // A function's types are known when it runs, to the loaders alone.
     const std::vector<TensorSpec> element_spec = ElementSpec(*plan, topology);
     if (!element_spec.empty()) status["elementSpec"] = Cut(ToString(element_spec), kMostElementSpec);
@@ -185,7 +216,7 @@ void AddEvents(Draft& draft, const Run& run, const json* before) {
   const std::string message = MessageOf(run);
   const std::string message_before = before == nullptr ? "" : kube::StringAt(*before, {"message"});
   if (!run.failure.empty()) {
-    if (message != message_before) tell(kube::EventType::kWarning, "LoaderFailed", message);
+    if (message != message_before) tell(kube::EventType::kWarning, run.failure_reason.c_str(), message);
   } else if (message == "completed") {
     if (message != message_before) tell(kube::EventType::kNormal, "RunCompleted", workers);
   } else if (run.desired > 0 && run.ready >= run.desired && ready_before < run.desired) {
@@ -197,21 +228,27 @@ void AddEvents(Draft& draft, const Run& run, const json* before) {
 }  // namespace
 
 void RunsRule(Draft& draft) {
-  std::map<std::string, std::vector<const json*>> by_owner;
-  for (const kube::Object& pod : draft.observed.pods) {
-    const json* owner = kube::ControllerOf(*pod);
-    by_owner[owner != nullptr ? kube::StringAt(*owner, {"uid"}) : kube::UidOf(*pod)].push_back(pod.get());
+  const json& input = *draft.observed.input;
+  std::map<std::string, std::vector<const json*>> by_run;
+  for (const kube::Object& pod : draft.observed.pods) by_run[RunIdOf(*pod)].push_back(pod.get());
+  for (const auto& [id, pods] : by_run) draft.runs.push_back(MakeRun(pods));
+  const json before = input.value("/status/runs"_json_pointer, json::array());
+  for (const json& known : before) {
+    if (by_run.contains(kube::StringAt(known, {"uid"}))) continue;
+    std::optional<Run> run = Interrupted(known, draft.observed);
+    if (!run) continue;
+    draft.runs.push_back(*std::move(run));
+    // Its owner's end makes no event of ours.
+    draft.decision.look_again =
+        std::min<std::chrono::milliseconds>(draft.decision.look_again.value_or(kWhileInterrupted), kWhileInterrupted);
   }
-  for (const auto& [uid, pods] : by_owner) draft.runs.push_back(MakeRun(pods));
   std::sort(draft.runs.begin(), draft.runs.end(),
             [](const Run& a, const Run& b) { return a.started != b.started ? a.started > b.started : a.uid < b.uid; });
   if (draft.runs.empty()) return;
 
   json& status = draft.decision.status;
-  const json& input = *draft.observed.input;
   for (size_t i = 0; i < std::min(draft.runs.size(), kMostRuns); ++i) {
     const Run& run = draft.runs[i];
-    const json before = input.value("/status/runs"_json_pointer, json::array());
     const auto known = std::find_if(before.begin(), before.end(),
                                     [&](const json& entry) { return kube::StringAt(entry, {"uid"}) == run.uid; });
     AddEvents(draft, run, known == before.end() ? nullptr : &*known);

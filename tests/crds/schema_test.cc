@@ -52,7 +52,7 @@ void SchemaFields(const json& schema, const std::string& path, std::set<std::str
     fields.insert(path + "." + name);
     // These are the pod's affair: the parser passes them by.
     const std::string full = path + "." + name;
-    if (full != "spec.source.files.volume" && full != "spec.source.function.container" &&
+    if (full != "spec.loader" && full != "spec.source.files.volume" && full != "spec.source.function.container" &&
         full != "spec.source.files.objectStore.credentialsSecret" &&
         full != "spec.source.files.objectStore.cache.volume")
       SchemaFields(property, path + "." + name, fields);
@@ -75,7 +75,8 @@ TEST(CrdSchema, HasTheFieldsOfTheParser) {
   std::set<std::string> of_schema;
   SchemaFields(Schema(), "spec", of_schema);
   // ToJson writes every field, so a spec of each source and with everything set shows all that the parser knows.
-  std::set<std::string> of_parser = {"spec.source.files.volume", "spec.source.files.objectStore.credentialsSecret",
+  std::set<std::string> of_parser = {"spec.loader", "spec.source.files.volume",
+                                     "spec.source.files.objectStore.credentialsSecret",
                                      "spec.source.files.objectStore.cache.volume", "spec.source.function.container"};
   for (const char* text :
        {kEverything, R"({"source": {"range": {"start": 1, "stop": 9, "step": 2, "dtype": "int32"}}})",

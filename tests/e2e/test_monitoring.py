@@ -1,4 +1,4 @@
-"""The dashboard's expressions, run by a real Prometheus against the pods of a running Job."""
+"""What dashboards and alerts ask, asked of a real Prometheus that scrapes the operator and the pods of a running Job."""
 import json
 import os
 import re
@@ -8,18 +8,29 @@ from urllib.parse import urlencode
 
 import pytest
 
+import expressions
 import workload
-from cluster import ROOT, SCRIPTS, SYSTEM_NAMESPACE
+from cluster import ROOT, SCRIPTS, SYSTEM_NAMESPACE, ApiError
 
 PORT = 9090
 # Debian's Prometheus comes without service discovery by Kubernetes: `discover` below writes what that would find.
 CONFIG = """
-global: {scrape_interval: 1s, scrape_timeout: 1s}
+global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
+rule_files: [%s]
 scrape_configs:
 - job_name: headrace
   file_sd_configs: [{files: [targets.json], refresh_interval: 1s}]
 """
 PORT_NAMES = ("headrace", "http")
+# Prints the body of each address on a line; nothing where there is no connection.
+FETCH = """
+import sys, urllib.error, urllib.request
+for address in sys.argv[1:]:
+    try: body = urllib.request.urlopen(address).read()
+    except urllib.error.HTTPError as error: body = error.read()
+    except urllib.error.URLError: sys.exit()
+    print(body.decode().strip())
+"""
 
 
 def targets_of(pod):
@@ -44,7 +55,7 @@ class Prometheus:
     def __init__(self, cluster, folder):
         self._cluster = cluster
         config = folder / "prometheus.yml"
-        config.write_text(CONFIG)
+        config.write_text(CONFIG % (ROOT / "alerts" / "headrace.yaml"))
         self._targets = folder / "targets.json"
         self._targets.write_text("[]")
         command = [prometheus_binary(), f"--config.file={config}", f"--storage.tsdb.path={folder}/data"]
@@ -63,16 +74,17 @@ class Prometheus:
         partial.write_text(json.dumps(found))
         partial.rename(self._targets)
 
-    def query(self, expression):
-        """The result of an instant query, through the HTTP API; None while Prometheus does not answer."""
-        url = f"http://127.0.0.1:{PORT}/api/v1/query?" + urlencode({"query": expression})
-        fetch = "import sys, urllib.request as u, urllib.error as e\ntry: print(u.urlopen(sys.argv[1]).read().decode())\nexcept e.HTTPError as x: print(x.read().decode())\nexcept e.URLError: pass"
-        text = self._cluster.run("python3", "-c", fetch, url).stdout
-        if not text.strip():
-            return None
-        answer = json.loads(text)
-        assert answer["status"] == "success", f"{expression}: {answer}"
-        return answer["data"]["result"]
+    def get(self, *paths):
+        """What the HTTP API answers to each of the paths; None while Prometheus does not answer."""
+        done = self._cluster.run("python3", "-c", FETCH, *(f"http://127.0.0.1:{PORT}/api/v1/{path}" for path in paths))
+        return [json.loads(line) for line in done.stdout.splitlines()] or None
+
+    def query(self, expressions):
+        """The result of an instant query of each; None while Prometheus does not answer."""
+        answers = self.get(*("query?" + urlencode({"query": expression}) for expression in expressions))
+        for expression, answer in zip(expressions, answers or []):
+            assert answer["status"] == "success", f"{expression}: {answer}"
+        return answers and [answer["data"]["result"] for answer in answers]
 
 
 @pytest.fixture
@@ -82,41 +94,45 @@ def prometheus(cluster, tmp_path):
     server.close()
 
 
-def expressions():
-    """Every expression of the dashboard, its variables replaced as Grafana would for "all"."""
-    dashboard = json.loads((ROOT / "dashboards" / "loaders.json").read_text())
-    panels = list(dashboard["panels"])
-    for panel in panels:
-        panels.extend(panel.get("panels", []))
-    found = [target["expr"] for panel in panels for target in panel.get("targets", [])]
-    assert found, "the dashboard has no expressions"
-    plain = []
-    for expression in found:
-        expression = re.sub(r"\$\{?__(rate_)?interval\}?|\$\{?__range\}?", "15s", expression)
-        plain.append(re.sub(r"\$\{\w+(:\w+)?\}|\$\w+", ".*", expression))
-    return plain
-
-
-def test_every_expression_of_the_dashboard_returns_data(cluster, namespace, prometheus):
+def test_every_panel_and_every_alert_has_data(cluster, namespace, prometheus):
+    """And every metric that is exported has a panel."""
     spec = workload.range_spec(100000, 8, replicasPerWorker=2)
     cluster.create(workload.trainer_config_map(namespace), workload.distributed_input(namespace, "watched", spec))
     cluster.wait_condition(namespace, "watched", "Accepted", "True")
     cluster.create(workload.job(namespace, "trainer", "watched", 2, environment={"STEP_SECONDS": "0.05"}))
+    refused = workload.job(namespace, "refused", "missing", 1)["spec"]["template"]
+    refused["metadata"] |= {"name": "refused", "namespace": namespace}
+    with pytest.raises(ApiError, match="missing"):
+        cluster.create({"apiVersion": "v1", "kind": "Pod", **refused})
 
-    empty = expressions()
+    wanted = {**expressions.dashboards(), **expressions.alerts()}
+    empty = list(wanted)
 
     def all_return_data():
         nonlocal empty
         prometheus.discover(namespace, SYSTEM_NAMESPACE)
-        empty = [expression for expression in empty if not prometheus.query(expression)]
+        results = prometheus.query(empty)
+        empty = [expression for expression, result in zip(empty, results or empty) if not (results and result)]
         return not empty
 
     try:
         cluster.wait_for("data for every expression", all_return_data, timeout=90)
     except TimeoutError:
-        pytest.fail("no data for: " + "\n".join(empty))
-    finally:
-        cluster.delete("Job", namespace, "trainer")
+        pytest.fail("no data for:\n" + "\n".join(f"{wanted[expression]}: {expression}" for expression in empty))
+
+    (rules,) = prometheus.get("rules?type=alert")
+    rules = [rule for group in rules["data"]["groups"] for rule in group["rules"]]
+    assert {rule["name"] for rule in rules} == set(expressions.alerts().values())
+    assert not [rule for rule in rules if rule["health"] != "ok"]
+    assert "HeadraceOperatorDown" not in {rule["name"] for rule in rules if rule["state"] != "inactive"}
+
+    trainer = cluster.pods_of_job(namespace, "trainer")[0]["metadata"]["name"]
+    exported = re.findall(r"^# TYPE (\w+)", cluster.metrics(namespace, trainer), re.M)
+    for pod in cluster.list("Pod", SYSTEM_NAMESPACE, "app.kubernetes.io/name=headrace-operator"):
+        exported += re.findall(r"^# TYPE (\w+)", cluster.metrics(SYSTEM_NAMESPACE, pod["metadata"]["name"], 8080), re.M)
+    shown = set().union(*map(expressions.metrics, expressions.dashboards()))
+    assert set(exported) <= shown, "exported, and in no panel"
+    cluster.delete("Job", namespace, "trainer")
 
 
 def test_a_loader_counts_what_it_handed_over(cluster, namespace):

@@ -1,6 +1,6 @@
-"""The chart: lint, what it renders, and that package and checkout render alike. Runs with the end-to-end tests, whose helm it uses."""
+"""The chart as a whole: lint, the CRD, that package and checkout render alike, and that names agree."""
 import json
-import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -8,28 +8,9 @@ from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
-CHART = ROOT / "helm" / "headrace"
-CACHE = Path(os.environ.get("HEADRACE_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace")
-HELM = CACHE / "cluster" / "bin" / "helm"
+from chart import CHART, NAMESPACE, ROOT, find, helm, render, template
 
-
-def helm(*arguments, check=True):
-    done = subprocess.run([str(HELM), *map(str, arguments)], capture_output=True, text=True)
-    if check and done.returncode:
-        raise AssertionError(f"helm {arguments}: {done.stderr}")
-    return done
-
-
-def render(*arguments, chart=CHART):
-    text = helm("template", "headrace", chart, "--namespace", "headrace-system", *arguments).stdout
-    return [document for document in yaml.safe_load_all(text) if document]
-
-
-def find(objects, kind, name=None):
-    found = [o for o in objects if o["kind"] == kind and name in (None, o["metadata"]["name"])]
-    assert len(found) == 1, f"{len(found)} objects of kind {kind}, name {name}"
-    return found[0]
+EVERYTHING = yaml.safe_load((Path(__file__).parent / "everything.yaml").read_text())
 
 
 class Chart(unittest.TestCase):
@@ -41,14 +22,13 @@ class Chart(unittest.TestCase):
         kept = find(render(), "CustomResourceDefinition")
         self.assertEqual(kept["metadata"].pop("annotations"), {"helm.sh/resource-policy": "keep"})
         self.assertEqual(kept, source)
-        self.assertEqual(find(render("--set", "crds.keep=false"), "CustomResourceDefinition"), source)
-        self.assertFalse([o for o in render("--set", "crds.enabled=false") if o["kind"] == "CustomResourceDefinition"])
+        self.assertEqual(find(render({"crds": {"keep": False}}), "CustomResourceDefinition"), source)
 
     def test_package_renders_as_the_checkout(self):
         with tempfile.TemporaryDirectory() as folder:
             helm("package", CHART, "--destination", folder)
             (package,) = Path(folder).iterdir()
-            self.assertEqual(render(chart=package), render())
+            self.assertEqual(template(EVERYTHING, chart=package).stdout, template(EVERYTHING).stdout)
 
     def test_every_dashboard_is_shipped(self):
         maps = [o for o in render() if o["kind"] == "ConfigMap"]
@@ -56,17 +36,6 @@ class Chart(unittest.TestCase):
         here = {p.name: json.loads(p.read_text()) for p in (ROOT / "dashboards").glob("*.json")}
         self.assertEqual(shipped, here)
         self.assertTrue(all(o["metadata"]["labels"]["grafana_dashboard"] == "1" for o in maps))
-
-    def test_operator_passes_restricted(self):
-        pod = find(render(), "Deployment")["spec"]["template"]["spec"]
-        self.assertTrue(pod["securityContext"]["runAsNonRoot"])
-        self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
-        for container in pod["containers"]:
-            context = container["securityContext"]
-            self.assertIs(context["allowPrivilegeEscalation"], False)
-            self.assertIs(context["readOnlyRootFilesystem"], True)
-            self.assertEqual(context["capabilities"], {"drop": ["ALL"]})
-            self.assertIn("requests", container["resources"])
 
     def test_flags_are_those_of_the_operator(self):
         known = (ROOT / "operator" / "config.cc").read_text()
@@ -88,45 +57,68 @@ class Chart(unittest.TestCase):
         names = {name for rule in role["rules"] for name in rule.get("resourceNames", [])}
         self.assertEqual(names, {arguments["certificate-secret"], arguments["lease"]})
 
-    def test_webhook_sees_opted_in_pods_only(self):
-        webhook = find(render(), "MutatingWebhookConfiguration")["webhooks"][0]
+    def test_webhooks_see_what_opted_in_only(self):
+        pods, jobs = find(render(), "MutatingWebhookConfiguration")["webhooks"]
         self.assertEqual(
-            webhook["objectSelector"], {"matchExpressions": [{"key": "headrace.dev/input", "operator": "Exists"}]}
+            pods["objectSelector"], {"matchExpressions": [{"key": "headrace.dev/input", "operator": "Exists"}]}
         )
-        (expression,) = webhook["namespaceSelector"]["matchExpressions"]
-        self.assertEqual(expression["operator"], "NotIn")
-        self.assertEqual(set(expression["values"]), {"kube-system", "headrace-system"})
-        self.assertEqual(webhook["failurePolicy"], "Fail")
-        self.assertEqual(webhook["sideEffects"], "None")
-        self.assertEqual(webhook["reinvocationPolicy"], "IfNeeded")
-        self.assertEqual([rule["operations"] for rule in webhook["rules"]], [["CREATE"]])
+        self.assertEqual(jobs["objectSelector"], {"matchLabels": {"headrace.dev/inject-template": "true"}})
+        for webhook in (pods, jobs):
+            (expression,) = webhook["namespaceSelector"]["matchExpressions"]
+            self.assertEqual(expression["operator"], "NotIn")
+            self.assertEqual(set(expression["values"]), {"kube-system", "headrace-system"})
+            self.assertEqual(webhook["failurePolicy"], "Fail")
+            self.assertEqual(webhook["sideEffects"], "None")
+            self.assertEqual(webhook["reinvocationPolicy"], "IfNeeded")
+            self.assertEqual([rule["operations"] for rule in webhook["rules"]], [["CREATE"]])
 
-    def test_rights_are_narrow(self):
-        for role in (o for o in render() if o["kind"] in ("ClusterRole", "Role")):
-            for rule in role["rules"]:
-                self.assertNotIn("*", rule["verbs"] + rule["resources"] + rule["apiGroups"])
-                if "secrets" in rule["resources"]:  # by name, never a list of them
-                    self.assertLessEqual(set(rule["verbs"]), {"get", "create", "update", "patch"})
-                    self.assertEqual(rule["resources"], ["secrets"])
-                if role["kind"] == "ClusterRole" and "secrets" in rule["resources"]:
-                    self.assertEqual(set(rule["verbs"]), {"get", "create", "update"})
-                if "pods" in rule["resources"]:
-                    self.assertEqual(set(rule["verbs"]), {"get", "list", "watch"})
+    def test_labels_and_paths_are_those_of_the_code(self):
+        names = (ROOT / "common" / "spec" / "names.h").read_text()
+        pods, jobs = find(render(), "MutatingWebhookConfiguration")["webhooks"]
+        policy = find(render(), "ValidatingAdmissionPolicy")["spec"]["validations"][0]["expression"]
+        server = (ROOT / "operator" / "admission" / "server.h").read_text()
+        for word in [*jobs["objectSelector"]["matchLabels"], *re.findall(r"'(headrace[^']*)'", policy)]:
+            self.assertIn(f'"{word}"', names)
+        for webhook in (pods, jobs):
+            self.assertIn(f'"{webhook["clientConfig"]["service"]["path"]}"', server)
+
+    def test_rendering_again_changes_nothing(self):
+        self.assertEqual(template(EVERYTHING).stdout, template(EVERYTHING).stdout)
 
     def test_everything_optional_renders(self):
-        switches = ["podDisruptionBudget.enabled", "networkPolicy.enabled", "monitoring.serviceMonitor.enabled",
-                    "monitoring.podMonitor.enabled"]
-        arguments = [part for switch in switches for part in ("--set", f"{switch}=true")]
-        kinds = {o["kind"] for o in render(*arguments)}
-        self.assertLessEqual({"PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PodMonitor"}, kinds)
+        kinds = {o["kind"] for o in render(EVERYTHING)}
+        self.assertLessEqual(
+            {"PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PodMonitor", "PrometheusRule"}, kinds
+        )
 
-    def test_misspelt_values_are_refused(self):
-        done = helm("template", "headrace", CHART, "--set", "replica=1", check=False)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("replica", done.stderr)
+    def test_the_alerts_are_those_of_the_file(self):
+        source = yaml.safe_load((ROOT / "alerts" / "headrace.yaml").read_text())
+        self.assertEqual(find(render(EVERYTHING), "PrometheusRule")["spec"], source)
 
-    def test_digest_wins_over_tag(self):
-        digest = "sha256:" + "0" * 64
-        pod = find(render("--set", f"image.digest={digest}"), "Deployment")["spec"]["template"]["spec"]
-        self.assertTrue(pod["containers"][0]["image"].endswith("@" + digest))
+    def test_two_releases_share_no_name(self):
+        names = lambda objects: {
+            (o["kind"], o["metadata"]["name"], o["metadata"].get("namespace")) for o in objects
+            if o["kind"] != "CustomResourceDefinition"
+        }
+        here, there = render(), render(release="second", namespace="elsewhere")
+        self.assertFalse(names(here) & names(there))
 
+    def test_long_release_names_fit(self):
+        for item in render(release="a" * 53):
+            self.assertLessEqual(len(item["metadata"]["name"]), 63)
+
+    def test_every_object_is_labelled(self):
+        for item in render(EVERYTHING):
+            if item["kind"] == "CustomResourceDefinition":
+                continue
+            labels = item["metadata"]["labels"]
+            self.assertEqual(labels["app.kubernetes.io/instance"], "headrace", item["kind"])
+            self.assertEqual(labels["app.kubernetes.io/part-of"], "headrace", item["kind"])
+
+    def test_notes_tell_the_next_three_commands(self):
+        done = helm("install", "headrace", CHART, "--namespace", NAMESPACE, "--dry-run=client", "--hide-notes=false")
+        notes = done.stdout.split("NOTES:")[1]
+        self.assertEqual(re.findall(r"^(\d)\. ", notes, re.M), ["1", "2", "3"])
+        for command in ("kubectl -n headrace-system rollout status deployment/headrace-operator",
+                        "helm test headrace --namespace headrace-system", "kubectl apply -f -"):
+            self.assertIn(command, notes)

@@ -27,9 +27,10 @@ ALLOWED = {
                        "sidecar/source", "sidecar/transform"],
     "sidecar": [BASE, SPEC, NET, RING, "sidecar/collective", "sidecar/device", "sidecar/loader", "sidecar/source"],
     "operator/kube": [BASE, NET],
-    "operator/reconcile": [BASE, SPEC, NET, "operator/kube"],
-    "operator/admission": [BASE, SPEC, NET, "operator/kube"],
-    "operator": [BASE, SPEC, NET, "operator/kube", "operator/reconcile", "operator/admission"],
+    "operator/pod": [BASE, SPEC, "operator/kube"],
+    "operator/reconcile": [BASE, SPEC, NET, "operator/kube", "operator/pod"],
+    "operator/admission": [BASE, SPEC, NET, "operator/kube", "operator/pod"],
+    "operator": [BASE, SPEC, NET, "operator/kube", "operator/pod", "operator/reconcile", "operator/admission"],
     # Runs the loader as a process, and reads it through the client's C interface, as users do.
     "cli": [BASE, SPEC, NET, RING, "client/include/headrace", "sidecar/device", "sidecar/source", "operator/admission"],
 }

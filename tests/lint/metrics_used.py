@@ -1,6 +1,6 @@
-"""Dashboards show metrics that exist, and what the loader counts is shown: every metric in an expression of
-dashboards/*.json is registered by a .cc file, and every metric that sidecar/ registers is in a dashboard. Every
-metric at all is described in docs/ or shown in a dashboard."""
+"""Dashboards and alerts use metrics that exist, and what is counted is shown: every metric in an expression of
+dashboards/*.json or alerts/*.yaml is registered by a .cc file, and every metric that is registered is in a dashboard and
+in docs/, whose tables of metrics name no others."""
 
 import json
 import re
@@ -8,8 +8,11 @@ import re
 import tree as lint
 
 # The names that we may register: ours and, for the operator, those that controller-runtime made customary.
-NAME = re.compile(r"\b(?:headrace|controller_runtime|workqueue|rest_client)_[a-z0-9_]+\b")
-REGISTERED = re.compile(r'"((?:headrace_(?:loader|operator|webhook)|controller_runtime|workqueue|rest_client)_[a-z0-9_]+)"')
+FAMILIES = r"(?:headrace_(?:loader|operator|webhook)|controller_runtime|workqueue|rest_client|leader_election|process)"
+NAME = re.compile(rf"\b{FAMILIES}_[a-z0-9_]+\b")
+REGISTERED = re.compile(rf'"({FAMILIES}_[a-z0-9_]+)"')
+# A row of a table of metrics: names in backticks in its first cell.
+ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+) \|", re.M)
 SUFFIX = re.compile(r"_(bucket|sum|count)$")
 
 
@@ -33,37 +36,52 @@ def check(tree):
             for number, line in enumerate(tree.read(path).split("\n"), 1):
                 for name in REGISTERED.findall(line):
                     registered.setdefault(name, f"{path}:{number}")
+    problems = []
 
-    problems, shown = [], set()
+    def use(path, text, names):
+        """The metrics that are meant; those that nobody registers are problems."""
+        for name in names:
+            base = name if name in registered else SUFFIX.sub("", name)
+            if base not in registered:
+                line = text[:text.find(name)].count("\n") + 1
+                problems.append(f"{path}:{line}: {name}: no .cc file registers a metric of this name")
+            yield base
+
+    shown, described = set(), set()
     for path in tree.having(".json", under="dashboards/"):
         text = tree.read(path)
         for expression in expressions(json.loads(text)):
-            for name in NAME.findall(expression):
-                base = name if name in registered else SUFFIX.sub("", name)
-                shown.add(base)
-                if base not in registered:
-                    line = text[:text.find(name)].count("\n") + 1
-                    problems.append(f"{path}:{line}: {name}: no .cc file registers a metric of this name")
-    described = set(NAME.findall("\n".join(tree.read(p) for p in tree.having(".md"))))
+            shown.update(use(path, text, sorted(set(NAME.findall(expression)))))
+    for path in tree.having(".yaml", under="alerts/"):
+        text = tree.read(path)
+        list(use(path, text, sorted(set(NAME.findall(text)))))
+    for path in tree.having(".md", under="docs/"):
+        text = tree.read(path)
+        for row in ROW.findall(text):
+            described.update(use(path, text, NAME.findall(row)))
     for name, where in sorted(registered.items()):
-        if name in shown:
-            continue
-        if where.startswith("sidecar/"):
+        if name not in shown:
             problems.append(f"{where}: {name} is in no dashboard: show it or do not count it")
-        elif name not in described:
-            problems.append(f"{where}: {name} is in no dashboard and on no page of docs/")
+        if name not in described:
+            problems.append(f"{where}: {name} is in no table of docs/")
     return problems
 
 
 def samples():
-    probe = {"sidecar/probe.cc": 'Add("headrace_loader_batches_total");\n'}
+    probe = {"sidecar/probe.cc": 'Add("headrace_loader_batches_total");\n',
+             "docs/m.md": "| metric |\n|---|\n| `headrace_loader_batches_total` |\n"}
 
     def dashboard(expr):
         return {"dashboards/l.json": json.dumps({"panels": [{"targets": [{"expr": expr}]}]})}
-    yield {**probe, **dashboard("rate(headrace_loader_batches_total[1m])")}, None
+    good = {**probe, **dashboard("rate(headrace_loader_batches_total[1m])")}
+    yield good, None
+    yield {**good, "alerts/a.yaml": "expr: headrace_loader_batches_total > 0"}, None
     yield {**probe, **dashboard("rate(headrace_loader_batch_total[1m])")}, r"dashboards/l.json:1: headrace_loader_batch_t"
     yield {**probe, **dashboard("up")}, r"sidecar/probe.cc:1: headrace_loader_batches_total is in no dashboard"
-    yield {"operator/probe.cc": 'Add("workqueue_depth");\n'}, r"workqueue_depth is in no dashboard and on no page"
+    yield {**good, "alerts/a.yaml": "a: 1\nexpr: headrace_loader_lost_total > 0"}, r"alerts/a.yaml:2: headrace_loader_lost_t"
+    yield {**good, "docs/m.md": ""}, r"headrace_loader_batches_total is in no table of docs/"
+    yield {**good, "docs/n.md": "| `headrace_loader_lost_total` | lost |\n"}, r"docs/n.md:1: headrace_loader_lost_total: no"
+    yield {"operator/probe.cc": 'Add("workqueue_depth");\n'}, r"workqueue_depth is in no dashboard"
 
 
 if __name__ == "__main__":

@@ -53,42 +53,28 @@ TEST(WatchesTest, TellsWhichInputAChangeConcerns) {
   EXPECT_TRUE(told({}));
 }
 
-TEST(SlimTest, APodKeepsWhatIsRead) {
-  json pod = Labelled("p", "clicks");
-  pod["metadata"]["annotations"] = {{"headrace.dev/injected-plan", "h"}, {"kubectl/last-applied", "long"}};
-  pod["metadata"]["ownerReferences"] = json::array({{{"uid", "u"}}});
-  pod["spec"] = {{"nodeName", "n"},
-                 {"containers", json::array({{{"name", "trainer"}}})},
-                 {"initContainers", json::array({{{"name", "istio-proxy"}},
-                                                 {{"name", "headrace-loader"}, {"env", {1}}, {"image", "i"}}})}};
-  pod["status"] = {
-      {"phase", "Running"},
-      {"podIP", "10.0.0.1"},
-      {"conditions", json::array({{{"type", "PodScheduled"}}})},
-      {"initContainerStatuses", json::array({{{"name", "x"}}, {{"name", "headrace-loader"}, {"ready", true}}})}};
-  SlimPod(pod);
-  json expected = Labelled("p", "clicks");
-  expected["metadata"]["annotations"] = {{"headrace.dev/injected-plan", "h"}};
-  expected["metadata"]["ownerReferences"] = json::array({{{"uid", "u"}}});
-  expected["spec"]["initContainers"] = json::array({{{"name", "headrace-loader"}, {"env", {1}}}});
-  expected["status"] = {{"phase", "Running"},
-                        {"conditions", json::array({{{"type", "PodScheduled"}}})},
-                        {"initContainerStatuses", json::array({{{"name", "headrace-loader"}, {"ready", true}}})}};
-  EXPECT_EQ(pod, expected);
-}
-
-TEST(SlimTest, AWorkloadKeepsItsSize) {
-  json job = {{"metadata", {{"name", "j"}, {"uid", "u"}}},
-              {"spec", {{"completions", 3}, {"template", {{"spec", 1}}}}},
-              {"status", {{"active", 1}}}};
+TEST(SlimTest, AWorkloadKeepsItsSizeAndWhetherItHasEnded) {
+  json job = json::parse(R"({
+    "metadata": {"name": "j", "uid": "u", "annotations": {"kubectl/last-applied": "long"}},
+    "spec": {"completions": 3, "parallelism": 3, "template": {"spec": {"containers": []}}},
+    "status": {"active": 1, "conditions": [{"type": "Complete", "status": "True", "message": "long"}]}})");
   SlimWorkload(job);
-  EXPECT_EQ(job, (json{{"metadata", {{"name", "j"}, {"uid", "u"}}}, {"spec", {{"completions", 3}}}}));
+  EXPECT_EQ(job, json::parse(R"({"metadata": {"name": "j", "uid": "u", "annotations": {}}, "spec": {"completions": 3},
+                                 "status": {"conditions": [{"type": "Complete", "status": "True"}]}})"));
 }
 
-TEST(SlimTest, OddObjectsPass) {
+TEST(SlimTest, AnInjectedTemplateKeepsItsPlan) {
+  json job = json::parse(R"({"spec": {"template": {
+    "metadata": {"labels": {"headrace.dev/input": "clicks"}, "annotations": {"headrace.dev/injected-plan": "h", "x": "y"}},
+    "spec": {"containers": []}}}})");
+  SlimWorkload(job);
+  EXPECT_EQ(job, json::parse(R"({"spec": {"template": {
+    "metadata": {"labels": {"headrace.dev/input": "clicks"}, "annotations": {"headrace.dev/injected-plan": "h"}}}}})"));
+}
+
+TEST(SlimTest, OddWorkloadsPass) {
   for (json odd : {json::object(), json{{"metadata", 1}, {"spec", "x"}, {"status", json::array()}},
-                   json{{"spec", {{"initContainers", "x"}}}}}) {
-    SlimPod(odd);
+                   json{{"spec", {{"template", 1}}}, {"status", {{"conditions", {1}}}}}}) {
     SlimWorkload(odd);
   }
 }

@@ -11,6 +11,9 @@
 {{- define "headrace.certificate" -}}{{ include "headrace.name" . }}-webhook-certificate{{- end -}}
 
 {{- define "headrace.serviceAccount" -}}
+{{- if not (or .Values.serviceAccount.create .Values.serviceAccount.name) -}}
+{{- fail "serviceAccount.name: required where serviceAccount.create is false" -}}
+{{- end -}}
 {{- default (include "headrace.operator" .) .Values.serviceAccount.name -}}
 {{- end -}}
 
@@ -41,9 +44,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 objectSelector:
   matchExpressions:
   - {key: headrace.dev/input, operator: Exists}
+{{ include "headrace.namespaces" . }}
+{{- end -}}
+
+{{/* Those in which the webhook does anything. */}}
+{{- define "headrace.namespaces" -}}
 namespaceSelector:
   matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
     values: {{ append .Values.webhook.excludedNamespaces .Release.Namespace | uniq | toJson }}
+{{- end -}}
+
+{{/* Whether there is something for `helm test`: its pod needs a namespace that the webhook does not leave alone. */}}
+{{- define "headrace.testable" -}}
+{{- and .Values.helmTest.enabled (not (has .Values.helmTest.namespace (append .Values.webhook.excludedNamespaces .Release.Namespace))) -}}
 {{- end -}}

@@ -1,10 +1,14 @@
-// What text cases cannot show: malformed requests, operations other than creation, bugs, and waiting for the caches.
+// What text cases cannot show: malformed requests, operations other than creation, templates of Jobs, bugs, and waiting
+// for the caches.
 #include "operator/admission/server.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <thread>
+
+#include "common/net/base64.h"
+#include "common/spec/plan.h"
 
 namespace headrace::op {
 namespace {
@@ -40,12 +44,14 @@ class ServerTest : public ::testing::Test {
     deps.inputs = &inputs_;
     deps.jobs = &jobs_;
     deps.stateful_sets = &stateful_sets_;
-    deps.loader_image = "loader";
+    deps.pods = &pods_;
+    deps.config_maps = &config_maps_;
+    deps.loader.image = "loader";
     deps.input_wait = deps.owner_wait = wait_;
     deps.on_review = [this](std::string_view result, std::string_view) { counted_ = result; };
     return MakeAdmissionHandler(deps);
   }
-  kube::Store inputs_, jobs_, stateful_sets_;
+  kube::Store inputs_, jobs_, stateful_sets_, pods_, config_maps_;
   std::chrono::milliseconds wait_{0};
   std::string counted_;
 };
@@ -96,6 +102,108 @@ TEST_F(ServerTest, WaitsForAnInputMadeAMomentAgo) {
   informer.join();
   EXPECT_EQ(answer["response"]["allowed"], true) << answer;
   EXPECT_EQ(answer["response"]["patchType"], "JSONPatch");
+}
+
+json JobCreation() {
+  return {{"uid", "u1"},
+          {"operation", "CREATE"},
+          {"namespace", "ml"},
+          {"resource", {{"group", "batch"}, {"resource", "jobs"}}},
+          {"object",
+           {{"apiVersion", "batch/v1"},
+            {"kind", "Job"},
+            {"metadata", {{"name", "train"}, {"labels", {{"headrace.dev/inject-template", "true"}}}}},
+            {"spec",
+             {{"completions", 2},
+              {"completionMode", "Indexed"},
+              {"template",
+               {{"metadata", {{"labels", {{"headrace.dev/input", "numbers"}}}}},
+                {"spec", {{"containers", json::array({{{"name", "trainer"}}})}}}}}}}}}};
+}
+
+json Answer(const HttpHandler& handler, const char* path, const json& request) {
+  return json::parse(handler({"POST", path, "", ReviewOf(request).dump()}).body).at("response");
+}
+
+json Patched(const json& object, const json& response) {
+  return object.patch(json::parse(DecodeBase64(response.at("patch").get<std::string>()).value()));
+}
+
+TEST_F(ServerTest, AJobThatAsksGetsTheLoaderInItsTemplateSoThatQueuesCountIt) {
+  inputs_.Put(NumbersInput());
+  const HttpHandler handler = Handler();
+  const json response = Answer(handler, "/inject-template", JobCreation());
+  ASSERT_EQ(response["allowed"], true) << response;
+  const json job = Patched(JobCreation()["object"], response);
+  const json& made = job["spec"]["template"];
+  const json& loader = made["spec"]["initContainers"][0];
+  EXPECT_EQ(loader["name"], "headrace-loader");
+  EXPECT_TRUE(loader["resources"]["requests"].contains("memory"));
+  EXPECT_FALSE(made["metadata"]["annotations"]["headrace.dev/injected-plan"].get<std::string>().empty());
+  EXPECT_EQ(job["metadata"], JobCreation()["object"]["metadata"]) << "the Job itself stays as it is";
+
+  // Its pods come injected, and again changes nothing.
+  json pod = made;
+  pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = "1";
+  EXPECT_FALSE(Answer(handler, "/inject-pod", CreationOf(pod)).contains("patch"));
+  json again = JobCreation();
+  again["object"] = job;
+  EXPECT_FALSE(Answer(handler, "/inject-template", again).contains("patch"));
+}
+
+TEST_F(ServerTest, AJobThatDoesNotAskIsLeftToItsPods) {
+  inputs_.Put(NumbersInput());
+  json request = JobCreation();
+  request["object"]["metadata"].erase("labels");
+  EXPECT_FALSE(Answer(Handler(), "/inject-template", request).contains("patch"));
+  request = JobCreation();
+  request["object"]["spec"]["template"].erase("metadata");
+  EXPECT_FALSE(Answer(Handler(), "/inject-template", request).contains("patch"));
+  EXPECT_FALSE(Answer(Handler(), "/inject-template", CreationOf(OptedIn())).contains("patch"));
+}
+
+TEST_F(ServerTest, ATemplateIsRefusedAsItsPodsWouldBe) {
+  const json missing = Answer(Handler(), "/inject-template", JobCreation());
+  EXPECT_EQ(missing["allowed"], false);
+  EXPECT_EQ(missing["status"]["reason"], "InputNotFound");
+  inputs_.Put(NumbersInput());
+  json request = JobCreation();
+  request["object"]["spec"].erase("completionMode");
+  const json no_rank = Answer(Handler(), "/inject-template", request);
+  EXPECT_EQ(no_rank["allowed"], false);
+  EXPECT_EQ(no_rank["status"]["reason"], "NoRank");
+}
+
+// The cache of pods is behind: the first pod of the run has not come back yet when the input changes.
+TEST_F(ServerTest, ARunKeepsItsPlanThoughTheCachesLag) {
+  const auto put = [&](int stop) {
+    json input = *NumbersInput();
+    input["spec"]["source"]["range"]["stop"] = stop;
+    const Plan plan = CompilePlan(*ParseInputSpec(input["spec"]), "ml/numbers");
+    config_maps_.Put(std::make_shared<const json>(json{
+        {"metadata",
+         {{"name", "numbers-plan-" + plan.hash}, {"namespace", "ml"}, {"labels", {{"headrace.dev/input", "numbers"}}}}},
+        {"data", {{"plan.json", ToJson(plan).dump()}}}}));
+    inputs_.Put(std::make_shared<const json>(input));
+    return plan.hash;
+  };
+  const HttpHandler handler = Handler();
+  const auto plan_of = [&](const char* job_uid, bool dry_run) {
+    json request = CreationOf(OptedIn());
+    request["dryRun"] = dry_run;
+    request["object"]["metadata"]["ownerReferences"] = json::array(
+        {{{"apiVersion", "example.com/v1"}, {"kind", "Gang"}, {"name", "g"}, {"uid", job_uid}, {"controller", true}}});
+    const json pod = Patched(request["object"], Answer(handler, "/inject-pod", request));
+    return pod["metadata"]["annotations"]["headrace.dev/injected-plan"].get<std::string>();
+  };
+  const std::string first = put(10);
+  EXPECT_EQ(plan_of("run-1", false), first);
+  EXPECT_EQ(plan_of("run-2", true), first);
+  const std::string second = put(20);
+  ASSERT_NE(first, second);
+  EXPECT_EQ(plan_of("run-1", false), first) << "the run goes on as it began";
+  EXPECT_EQ(plan_of("run-2", false), second) << "a dry run begins no run";
+  EXPECT_EQ(plan_of("run-3", false), second);
 }
 
 }  // namespace

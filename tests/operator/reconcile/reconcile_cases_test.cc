@@ -14,6 +14,7 @@
 #include "common/spec/object_names.h"
 #include "common/spec/plan.h"
 #include "operator/kube/object.h"
+#include "operator/pod/injected.h"
 #include "operator/reconcile/reconciler.h"
 #include "tests/operator/yaml_case.h"
 
@@ -85,7 +86,7 @@ class RecordingEvents : public kube::EventRecorder {
 };
 
 struct Cluster {
-  kube::Store inputs, pods, config_maps, services;
+  kube::Store inputs, pods, config_maps, services, jobs, stateful_sets;
   RecordingClient client;
   RecordingEvents events;
   PeerKeys peer_keys{&client};
@@ -96,11 +97,15 @@ struct Cluster {
     kube::Store& store = kind == "DistributedInput" ? inputs
                          : kind == "ConfigMap"      ? config_maps
                          : kind == "Service"        ? services
+                         : kind == "Job"            ? jobs
+                         : kind == "StatefulSet"    ? stateful_sets
                                                     : pods;
+    if (kind == "Pod") SlimPod(object);  // as the informer does
     store.Put(std::make_shared<const json>(std::move(object)));
   }
   kube::Outcome Reconcile(const std::string& key) {
-    return Reconciler({&client, &inputs, &pods, &config_maps, &services, &events, &peer_keys, [this] { return now; }})
+    return Reconciler({&client, &inputs, &pods, &config_maps, &services, &jobs, &stateful_sets, &events, &peer_keys,
+                       [this] { return now; }})
         .Reconcile(key);
   }
 };
@@ -329,8 +334,8 @@ TEST(Reconciler, KeysThatCannotBeLookedAtKeepNothingElseFromBeingDone) {
   Cluster cluster;
   cluster.Put(Numbers());
   PeerKeys peer_keys(&client);
-  const Reconciler reconciler(
-      {&client, &cluster.inputs, &cluster.pods, &cluster.config_maps, &cluster.services, &cluster.events, &peer_keys});
+  const Reconciler reconciler({&client, &cluster.inputs, &cluster.pods, &cluster.config_maps, &cluster.services,
+                               &cluster.jobs, &cluster.stateful_sets, &cluster.events, &peer_keys});
   EXPECT_EQ(reconciler.Reconcile("ml/clicks").status.message(), "secrets \"clicks-headrace-peers\" is forbidden");
   EXPECT_EQ(client.statuses.size(), 1u);
 }
