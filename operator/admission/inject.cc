@@ -12,6 +12,7 @@
 #include "common/spec/tensor_fields.h"
 #include "common/spec/variable.h"
 #include "operator/admission/function_container.h"
+#include "operator/admission/resource_claim.h"
 #include "operator/kube/object.h"
 
 namespace headrace::op {
@@ -299,6 +300,13 @@ int64_t ReplicasPerWorker(const json& pod, const InputSpec& spec) {
   return std::max<int64_t>(gpus, 1);
 }
 
+std::vector<std::string> InjectWarnings(const json& pod, const InputSpec& spec) {
+  const Result<std::vector<size_t>> trainers = Trainers(pod);
+  if (!trainers.ok()) return {};
+  const Result<std::optional<SharedClaim>> claim = FindSharedClaim(pod, *trainers, spec.delivery);
+  return claim.ok() && *claim ? ClaimWarnings(**claim) : std::vector<std::string>();
+}
+
 Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, const World& world,
                          const LoaderOptions& loader) {
   if (!kube::AnnotationOf(pod, names::kInjectedAnnotation).empty()) return json::array();
@@ -308,6 +316,7 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
   ASSIGN_OR_RETURN(const std::vector<size_t> trainers, Trainers(pod));
   RETURN_IF_ERROR(CheckNames(pod, trainers));
   RETURN_IF_ERROR(CheckForPods(plan.spec));
+  ASSIGN_OR_RETURN(const std::optional<SharedClaim> claim, FindSharedClaim(pod, trainers, plan.spec.delivery));
 
   const json& spec = pod.at("spec");
   const std::string input_name = kube::NameOf(input);
@@ -369,8 +378,9 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
   }
 
   const std::string position = std::to_string(LoaderPosition(ListAt(spec, "initContainers")));
-  patch.Insert(spec, "/spec", "initContainers", position,
-               LoaderContainer(loader, std::move(env), std::move(ports), std::move(mounts)));
+  json loader_container = LoaderContainer(loader, std::move(env), std::move(ports), std::move(mounts));
+  if (claim) AddClaim(*claim, &loader_container);
+  patch.Insert(spec, "/spec", "initContainers", position, std::move(loader_container));
   if (const auto* function = std::get_if<FunctionSource>(&plan.spec.source)) {
     patch.Insert(spec, "/spec", "initContainers", position, FunctionContainer(*function));  // before the loader
   }
@@ -380,6 +390,10 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     const std::string path = "/spec/containers/" + std::to_string(i);
     patch.Append(container, path, "volumeMounts", {{"name", names::kRunVolume}, {"mountPath", names::kRunDir}});
     patch.Append(container, path, "env", {{"name", names::kEnvDir}, {"value", names::kRunDir}});
+    if (claim && !NamesClaim(container, *claim)) {
+      if (!container.contains("resources")) patch.Add(path + "/resources", json::object());
+      patch.Append(container.value("resources", json::object()), path + "/resources", "claims", ClaimEntry(*claim));
+    }
   }
 
   if (!pod.contains("metadata") || !pod["metadata"].contains("annotations")) {

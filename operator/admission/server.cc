@@ -23,7 +23,7 @@ using nlohmann::json;
 // A StatefulSet rolled out anew begins a new run under the same owner.
 constexpr char kRevisionLabel[] = "controller-revision-hash";
 
-// What a review comes to. `patch` is used if allowed, `message` if not.
+// What a review comes to. `patch` and `warnings` are used if allowed, `message` if not.
 struct Verdict {
   bool allowed = true;
   std::string_view result;
@@ -31,6 +31,7 @@ struct Verdict {
   int code = 200;
   std::string message;
   json patch = json::array();
+  std::vector<std::string> warnings;
 };
 
 Verdict Skipped(std::string_view reason) {
@@ -101,6 +102,7 @@ class Reviewer {
     } else if (!verdict.patch.empty()) {
       response["patchType"] = "JSONPatch";
       response["patch"] = EncodeBase64(verdict.patch.dump());
+      if (!verdict.warnings.empty()) response["warnings"] = verdict.warnings;
     }
     return {{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(response)}};
   }
@@ -148,6 +150,7 @@ class Reviewer {
     verdict.result = "injected";
     verdict.reason = "Injected";
     verdict.patch = std::move(patch).value();
+    verdict.warnings = InjectWarnings(pod, plan.spec);
     return verdict;
   }
 
