@@ -63,6 +63,11 @@ Result<json> InjectDocument(const YamlDocument& document, const InjectionOptions
                              metadata.value("name", metadata.value("generateName", "")) +
                              (injected == object ? ": had its loader already"
                                                  : ": loader added for input " + name + ", plan " + input.plan.hash));
+  if (injected != object) {
+    for (const std::string& warning : op::InjectWarnings(object.at(*at), input.plan.spec)) {
+      injection->notes.push_back("warning: " + warning);
+    }
+  }
   return injected;
 }
 

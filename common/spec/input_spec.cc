@@ -219,11 +219,31 @@ Distribution ParseDistribution(const json& object, const std::string& path, std:
   return distribution;
 }
 
+// A name of a pod's spec.resourceClaims, which Kubernetes has as a DNS label.
+void CheckResourceClaim(const Delivery& delivery, ObjectReader& reader) {
+  const std::string& claim = delivery.resource_claim;
+  if (claim.empty()) return;
+  if (claim.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != std::string::npos || claim.front() == '-' ||
+      claim.back() == '-') {
+    reader.Error("resourceClaim", "\"" + claim +
+                                      "\" is no name of a pod's spec.resourceClaims: those are of lower-case letters, "
+                                      "digits and '-', with no '-' at an end");
+  }
+  if (delivery.memory != MemoryKind::kDevice && delivery.memory != MemoryKind::kAuto) {
+    reader.Error("resourceClaim",
+                 "\"" + claim + "\" does not go with memory " + std::string(MemoryKindName(delivery.memory)) +
+                     ", for which the loader needs no GPU; remove it, or set memory to Device or Auto");
+  }
+}
+
 Delivery ParseDelivery(const json& object, const std::string& path, std::vector<FieldError>* errors) {
   ObjectReader reader(object, path, errors);
   Delivery delivery;
-  delivery.memory =
-      reader.Enum<MemoryKind>("memory", {{"Auto", MemoryKind::kAuto}, {"Host", MemoryKind::kHost}}, MemoryKind::kAuto);
+  delivery.memory = reader.Enum<MemoryKind>(
+      "memory", {{"Auto", MemoryKind::kAuto}, {"Host", MemoryKind::kHost}, {"Device", MemoryKind::kDevice}},
+      MemoryKind::kAuto);
+  delivery.resource_claim = reader.String("resourceClaim", 63);
+  CheckResourceClaim(delivery, reader);
   delivery.prefetch_steps = reader.Int("prefetchSteps", 1, 4096);
   delivery.max_batch_bytes = reader.Int("maxBatchBytes", 1, int64_t{1} << 40);
   return delivery;
@@ -326,6 +346,15 @@ std::string_view PolicyName(AutoShardPolicy policy) {
   return "Auto";
 }
 
+std::string_view MemoryKindName(MemoryKind memory) {
+  switch (memory) {
+    case MemoryKind::kAuto: return "Auto";
+    case MemoryKind::kHost: return "Host";
+    case MemoryKind::kDevice: return "Device";
+  }
+  return "Auto";
+}
+
 std::string_view StrategyName(Strategy strategy) {
   switch (strategy) {
     case Strategy::kMirrored: return "Mirrored";
@@ -417,7 +446,9 @@ json ToJson(const InputSpec& spec) {
   if (spec.distribution.replicas_per_worker) {
     distribution["replicasPerWorker"] = *spec.distribution.replicas_per_worker;
   }
-  out["delivery"] = {{"memory", spec.delivery.memory == MemoryKind::kAuto ? "Auto" : "Host"}};
+  out["delivery"] = {{"memory", MemoryKindName(spec.delivery.memory)}};
+  // Left out where it says nothing, so that plans without it keep their hash.
+  if (!spec.delivery.resource_claim.empty()) out["delivery"]["resourceClaim"] = spec.delivery.resource_claim;
   if (spec.delivery.prefetch_steps) out["delivery"]["prefetchSteps"] = *spec.delivery.prefetch_steps;
   if (spec.delivery.max_batch_bytes) out["delivery"]["maxBatchBytes"] = *spec.delivery.max_batch_bytes;
   // Left out where it says nothing, so that plans without it keep their hash.

@@ -236,12 +236,13 @@ std::string_view SourceName(const Source& source);
 enum class Strategy { kMirrored, kMultiWorkerMirrored, kTpu, kParameterServer };
 enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };
 enum class Rebatch { kPerBatch, kContinuous };
-enum class MemoryKind { kAuto, kHost };
+enum class MemoryKind { kAuto, kHost, kDevice };
 
 std::string_view FormatName(FileFormat format);             // "TFRecord", "CSV", ...
 std::string_view CompressionName(Compression compression);  // "Auto", "None", ...
 std::string_view PolicyName(AutoShardPolicy policy);        // "Auto", "File", ...
 std::string_view StrategyName(Strategy strategy);           // "Mirrored", ...
+std::string_view MemoryKindName(MemoryKind memory);         // "Auto", "Host", ...
 
 struct Distribution {
   Strategy strategy = Strategy::kMultiWorkerMirrored;
@@ -252,6 +253,9 @@ struct Distribution {
 
 struct Delivery {
   MemoryKind memory = MemoryKind::kAuto;
+  // Of Device and Auto: the entry of the pod's spec.resourceClaims that holds the GPU of loader and trainer; "": with
+  // Device the pod's only one, with Auto none.
+  std::string resource_claim;
   std::optional<int64_t> prefetch_steps;  // none: the number of replicas in sync
   // That the components of variable length of one replica's batch may take together; none: see VariableBytes.
   std::optional<int64_t> max_batch_bytes;

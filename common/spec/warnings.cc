@@ -88,6 +88,15 @@ std::string SeededParameterServer(const Plan& plan) {
   return "";
 }
 
+std::string ReplicasOfClaim(const Plan& plan) {
+  const Delivery& delivery = plan.spec.delivery;
+  const bool shares = delivery.memory == MemoryKind::kDevice || !delivery.resource_claim.empty();
+  if (!shares || plan.spec.distribution.replicas_per_worker) return "";
+  return "spec.distribution.replicasPerWorker: is left out, and how many GPUs a resource claim holds cannot be told "
+         "from "
+         "a pod, so each worker has 1 replica; give the number of GPUs of the claim";
+}
+
 std::string UnevenBatch(const Plan& plan, const Topology& topology) {
   const int64_t replicas = topology.replicas_in_sync();
   const std::vector<int64_t> sizes = GlobalBatches(plan);
@@ -154,8 +163,8 @@ std::string EmptyBatchesOnTpu(const Plan& plan, const Topology& topology) {
 }
 
 using PlanWarning = std::string (*)(const Plan&);
-constexpr std::array<PlanWarning, 5> kPlanWarnings = {ShuffleOfBatches, ShuffleOfEndless, CacheOfShuffled,
-                                                      CacheNeverFilled, SeededParameterServer};
+constexpr std::array<PlanWarning, 6> kPlanWarnings = {ShuffleOfBatches, ShuffleOfEndless,      CacheOfShuffled,
+                                                      CacheNeverFilled, SeededParameterServer, ReplicasOfClaim};
 
 using TopologyWarning = std::string (*)(const Plan&, const Topology&);
 constexpr std::array<TopologyWarning, 4> kTopologyWarnings = {UnevenBatch, CountsOnEachWorker, UnequalShards,

@@ -13,6 +13,7 @@
 #include "common/spec/variable.h"
 #include "operator/admission/function_container.h"
 #include "operator/admission/reinjection.h"
+#include "operator/admission/resource_claim.h"
 #include "operator/kube/object.h"
 
 namespace headrace::op {
@@ -280,6 +281,13 @@ int64_t ReplicasPerWorker(const json& pod, const InputSpec& spec) {
   return std::max<int64_t>(gpus, 1);
 }
 
+std::vector<std::string> InjectWarnings(const json& pod, const InputSpec& spec) {
+  const Result<std::vector<size_t>> trainers = Trainers(pod);
+  if (!trainers.ok()) return {};
+  const Result<std::optional<SharedClaim>> claim = FindSharedClaim(pod, *trainers, spec.delivery);
+  return claim.ok() && *claim ? ClaimWarnings(**claim) : std::vector<std::string>();
+}
+
 Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, const World& world,
                          const LoaderOptions& loader) {
   if (IsInjected(pod)) {
@@ -295,6 +303,7 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
   ASSIGN_OR_RETURN(const std::vector<size_t> trainers, Trainers(pod));
   RETURN_IF_ERROR(CheckNames(pod, trainers));
   RETURN_IF_ERROR(CheckForPods(plan.spec));
+  ASSIGN_OR_RETURN(const std::optional<SharedClaim> claim, FindSharedClaim(pod, trainers, plan.spec.delivery));
 
   const json& spec = pod.at("spec");
   const std::string input_name = kube::NameOf(input);
@@ -358,9 +367,10 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
 
   ASSIGN_OR_RETURN(json resources, LoaderResources(input, plan, {world.num_workers, 0, replicas}, loader.resources));
   const std::string position = std::to_string(LoaderPosition(ListAt(spec, "initContainers")));
-  patch.Insert(spec, "/spec", "initContainers", position,
-               LoaderContainer(loader, std::move(env), std::move(ports), std::move(mounts), std::move(resources),
-                               LoaderSecurity(pod, input, loader)));
+  json loader_container = LoaderContainer(loader, std::move(env), std::move(ports), std::move(mounts),
+                                          std::move(resources), LoaderSecurity(pod, input, loader));
+  if (claim) AddClaim(*claim, &loader_container);
+  patch.Insert(spec, "/spec", "initContainers", position, std::move(loader_container));
   if (const auto* function = std::get_if<FunctionSource>(&plan.spec.source)) {
     patch.Insert(spec, "/spec", "initContainers", position, FunctionContainer(*function));  // before the loader
   }
@@ -370,6 +380,10 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     const std::string path = "/spec/containers/" + std::to_string(i);
     patch.Append(container, path, "volumeMounts", {{"name", names::kRunVolume}, {"mountPath", names::kRunDir}});
     patch.Append(container, path, "env", {{"name", names::kEnvDir}, {"value", names::kRunDir}});
+    if (claim && !NamesClaim(container, *claim)) {
+      if (!container.contains("resources")) patch.Add(path + "/resources", json::object());
+      patch.Append(container.value("resources", json::object()), path + "/resources", "claims", ClaimEntry(*claim));
+    }
   }
 
   if (!pod.contains("metadata") || !pod["metadata"].contains("annotations")) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "common/base/status.h"
 #include "common/spec/plan.h"
@@ -31,7 +32,12 @@ struct LoaderOptions {
 Result<nlohmann::json> InjectPatch(const nlohmann::json& pod, const nlohmann::json& input, const Plan& plan,
                                    const World& world, const LoaderOptions& loader);
 
-// As the loader will be told: the spec's replicasPerWorker, else the trainers' nvidia.com/gpu limits, else 1.
+// What whoever creates the pod should know of what InjectPatch does to it; empty where there is nothing, or where
+// InjectPatch fails.
+std::vector<std::string> InjectWarnings(const nlohmann::json& pod, const InputSpec& spec);
+
+// As the loader will be told: the spec's replicasPerWorker, else the trainers' nvidia.com/gpu limits, else 1 (how many
+// GPUs a resource claim holds is not in the pod).
 int64_t ReplicasPerWorker(const nlohmann::json& pod, const InputSpec& spec);
 
 }  // namespace headrace::op

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a review comes to. `patch` is used if allowed, `message` if not.
+// What a review comes to. `patch` and `warnings` are used if allowed, `message` if not.
 struct Verdict {
   bool allowed = true;
   std::string_view result;
@@ -29,6 +29,7 @@ struct Verdict {
   int code = 200;
   std::string message;
   json patch = json::array();
+  std::vector<std::string> warnings;
 };
 
 Verdict Skipped(std::string_view reason) {
@@ -101,6 +102,7 @@ class Reviewer {
     } else if (!verdict.patch.empty()) {
       response["patchType"] = "JSONPatch";
       response["patch"] = EncodeBase64(verdict.patch.dump());
+      if (!verdict.warnings.empty()) response["warnings"] = verdict.warnings;
     }
     return {{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(response)}};
   }
@@ -188,6 +190,7 @@ class Reviewer {
     verdict.result = "injected";
     verdict.reason = reason;
     verdict.patch = std::move(patch).value();
+    verdict.warnings = InjectWarnings(pod, plan.spec);
     return verdict;
   }
 

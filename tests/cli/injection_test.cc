@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace headrace::cli {
@@ -64,6 +65,21 @@ TEST(InjectionTest, OtherObjectsPassUnchanged) {
   const auto injection = InjectText(other + "---\n" + Pod("headrace.dev/input: digits"));
   ASSERT_TRUE(injection.ok()) << injection.status().ToString();
   EXPECT_THAT(injection->yaml, StartsWith(other + "---\n"));
+}
+
+TEST(InjectionTest, NotesHoldTheWarningsOfTheWebhook) {
+  const std::string file = ::testing::TempDir() + "shared_claim.yaml";
+  std::ofstream(file)
+      << "apiVersion: headrace.dev/v1alpha1\nkind: DistributedInput\nmetadata: {name: fed}\n"
+         "spec: {source: {range: {stop: 8}}, delivery: {memory: Device}}\n---\n"
+         "kind: Pod\nmetadata: {name: p, labels: {headrace.dev/input: fed}}\n"
+         "spec: {resourceClaims: [{name: gpu}], securityContext: {runAsUser: 7}, containers: [{name: t}]}\n";
+  const auto objects = ReadYamlFile(file);
+  ASSERT_TRUE(objects.ok()) << objects.status().ToString();
+  const auto injection = Inject(*objects, {{file}, "loader:1"});
+  ASSERT_TRUE(injection.ok()) << injection.status().ToString();
+  EXPECT_THAT(injection->notes, ElementsAre(StartsWith("Pod/p: loader added for input fed, plan "),
+                                            StartsWith("warning: headrace: loader and trainers share the GPUs")));
 }
 
 TEST(InjectionTest, ErrorsNameThePlaceAndTheRemedy) {

@@ -41,7 +41,7 @@ constexpr char kEverything[] = R"({
                {"map": {"feature": "y", "scale": 2, "offset": 1}}, {"map": {"feature": "x", "reshape": []}},
                {"map": {"feature": "x", "oneHot": {"depth": 2, "dtype": "int8"}}}],
   "distribution": {"strategy": "Mirrored", "autoShardPolicy": "Hint", "rebatch": "PerBatch", "replicasPerWorker": 2},
-  "delivery": {"memory": "Host", "prefetchSteps": 2, "maxBatchBytes": 9}
+  "delivery": {"memory": "Device", "resourceClaim": "gpu", "prefetchSteps": 2, "maxBatchBytes": 9}
 })";
 
 // The paths of all fields, list entries as "[]": "spec.pipeline[].batch.size".

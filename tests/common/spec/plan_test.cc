@@ -221,5 +221,21 @@ TEST(Warnings, NameFieldEffectAndRemedy) {
   EXPECT_THAT(files(R"([{"take": {"count": 5}}, {"batch": {"size": 8}}])", {1, 0, 2}), IsEmpty());
 }
 
+TEST(Warnings, SayWhereAClaimHidesTheNumberOfGpus) {
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  const auto with = [](const std::string& distribution, const std::string& delivery) {
+    return WarningsOf(R"({"source": {"files": {"paths": ["a"]}}, "features": [{"name": "x"}],
+                          "pipeline": [{"batch": {"size": 8}}], "distribution": )" +
+                          distribution + R"(, "delivery": )" + delivery + "}",
+                      {});
+  };
+  const auto warns = ElementsAre(HasSubstr("spec.distribution.replicasPerWorker: is left out"));
+  EXPECT_THAT(with("{}", R"({"memory": "Device"})"), warns);
+  EXPECT_THAT(with("{}", R"({"resourceClaim": "gpu"})"), warns);
+  EXPECT_THAT(with(R"({"replicasPerWorker": 1})", R"({"memory": "Device"})"), IsEmpty());
+  EXPECT_THAT(with("{}", "{}"), IsEmpty());
+}
+
 }  // namespace
 }  // namespace headrace

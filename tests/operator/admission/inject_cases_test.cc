@@ -158,6 +158,7 @@ TEST_P(InjectCase, Answers) {
   const json patched = pod.patch(json::parse(DecodeBase64(response.at("patch"))));
   EXPECT_EQ(Missing(expect.at("pod"), patched), "") << patched.dump(2);
   if (!IsInjected(pod)) ExpectKept(pod, patched, "");  // what was ours is made anew
+  EXPECT_EQ(Missing(expect.value("warnings", json::array()), response.value("warnings", json::array())), "");
 
   const json again = webhook.Review(patched, name_space);
   EXPECT_EQ(again.at("allowed"), true);
