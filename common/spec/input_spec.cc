@@ -222,8 +222,9 @@ Distribution ParseDistribution(const json& object, const std::string& path, std:
 Delivery ParseDelivery(const json& object, const std::string& path, std::vector<FieldError>* errors) {
   ObjectReader reader(object, path, errors);
   Delivery delivery;
-  delivery.memory =
-      reader.Enum<MemoryKind>("memory", {{"Auto", MemoryKind::kAuto}, {"Host", MemoryKind::kHost}}, MemoryKind::kAuto);
+  delivery.memory = reader.Enum<MemoryKind>(
+      "memory", {{"Auto", MemoryKind::kAuto}, {"Host", MemoryKind::kHost}, {"Pinned", MemoryKind::kPinned}},
+      MemoryKind::kAuto);
   delivery.prefetch_steps = reader.Int("prefetchSteps", 1, 4096);
   delivery.max_batch_bytes = reader.Int("maxBatchBytes", 1, int64_t{1} << 40);
   return delivery;
@@ -326,6 +327,22 @@ std::string_view PolicyName(AutoShardPolicy policy) {
   return "Auto";
 }
 
+std::string_view MemoryKindName(MemoryKind memory) {
+  switch (memory) {
+    case MemoryKind::kAuto: return "Auto";
+    case MemoryKind::kHost: return "Host";
+    case MemoryKind::kPinned: return "Pinned";
+  }
+  return "Auto";
+}
+
+std::optional<MemoryKind> ParseMemoryKind(std::string_view name) {
+  for (const MemoryKind memory : {MemoryKind::kAuto, MemoryKind::kHost, MemoryKind::kPinned}) {
+    if (MemoryKindName(memory) == name) return memory;
+  }
+  return {};
+}
+
 std::string_view StrategyName(Strategy strategy) {
   switch (strategy) {
     case Strategy::kMirrored: return "Mirrored";
@@ -416,7 +433,7 @@ json ToJson(const InputSpec& spec) {
   if (spec.distribution.replicas_per_worker) {
     distribution["replicasPerWorker"] = *spec.distribution.replicas_per_worker;
   }
-  out["delivery"] = {{"memory", spec.delivery.memory == MemoryKind::kAuto ? "Auto" : "Host"}};
+  out["delivery"] = {{"memory", MemoryKindName(spec.delivery.memory)}};
   if (spec.delivery.prefetch_steps) out["delivery"]["prefetchSteps"] = *spec.delivery.prefetch_steps;
   if (spec.delivery.max_batch_bytes) out["delivery"]["maxBatchBytes"] = *spec.delivery.max_batch_bytes;
   // Left out where it says nothing, so that plans without it keep their hash.
