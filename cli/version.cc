@@ -33,7 +33,7 @@ int RunVersion(const CommandLine&) {
   std::printf("nccl     %s\n", nccl.ok() ? device::NcclVersionText(*nccl).c_str() : "not beside this binary");
   const Result<std::string> arrow = side::ArrowVersion();
   std::printf("arrow    %s\n", arrow.ok() ? arrow->c_str() : "not beside this binary: no Parquet");
-  std::printf("delivery %s\n", device::HostReason(report).c_str());
+  std::printf("delivery %s: %s\n", report.gpus.empty() ? "Host" : "Pinned", device::GpuText(report).c_str());
   return 0;
 }
 

@@ -104,6 +104,14 @@ Result<ConnectPolicy> MakePolicy(const headrace_connect_options* given) {
   }
   ASSIGN_OR_RETURN(policy.loader_timeout_ms, LoaderTimeoutMs());
   policy.timeout_ms = options.timeout_ms < 0 ? policy.loader_timeout_ms : options.timeout_ms;
+  policy.takes_device = options.takes_device != 0;
+  if (options.num_gpus < 0 || options.device_batches < 0 || (options.num_gpus > 0 && options.gpus == nullptr)) {
+    return InvalidArgument("headrace_connect_options: num_gpus is " + std::to_string(options.num_gpus) +
+                           ", device_batches " + std::to_string(options.device_batches) +
+                           ": want at least 0, and gpus to point to that many");
+  }
+  policy.gpus.assign(options.gpus, options.gpus + options.num_gpus);
+  policy.device_batches = static_cast<size_t>(options.device_batches);
   if (options.interrupted != nullptr) {
     policy.interrupted = [ask = options.interrupted, context = options.interrupted_context] {
       return ask(context) != 0;

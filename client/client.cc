@@ -2,21 +2,24 @@
 #include "headrace/client.h"
 
 #include <atomic>
+#include <cstring>
 #include <mutex>
 
 #include "client/abi.h"
 #include "client/connection.h"
+#include "client/destination.h"
 #include "client/step_iterator.h"
 #include "client/tensor.h"
 
 using headrace::Result;
 using headrace::Status;
+using headrace::client::Arrival;
 using headrace::client::Component;
 using headrace::client::Connection;
 using headrace::client::ConnectPolicy;
+using headrace::client::Destination;
 using headrace::client::StepIterator;
 using headrace::client::Strides;
-using headrace::ring::SlotView;
 
 struct headrace_dataset {
   // Constant after headrace_connect.
@@ -24,6 +27,7 @@ struct headrace_dataset {
   headrace::ring::HandshakeReply reply;
   std::string element_spec;
   std::vector<const char*> warnings;
+  std::vector<Destination> destinations;  // by replica
 
   std::mutex mutex;
   std::vector<std::shared_ptr<Connection>> connections;  // guarded by mutex; by replica, null where not attached
@@ -33,17 +37,26 @@ struct headrace_iterator {
   headrace_iterator(std::vector<std::shared_ptr<Connection>> connections, const headrace::ring::Position* start)
       : steps(std::move(connections), start) {}
   StepIterator steps;
-  std::vector<SlotView> views;  // of the last step; kept to save an allocation
+  std::vector<Arrival> arrivals;  // of the last step; kept to save an allocation
 };
 
 struct headrace_batch {
   std::shared_ptr<Connection> connection;
-  SlotView view;
+  Arrival arrival;
   std::vector<Strides> strides;               // of each tensor
   mutable std::atomic<uint64_t> checked = 0;  // bit i: tensor i's row splits are as they should be
+  mutable std::mutex mutex = {};
+  mutable std::vector<headrace::gpu::Stream> users = {};  // guarded by mutex; streams that use it, the last one last
+
+  const headrace::ring::SlotView& view() const { return arrival.view; }
+  const headrace::ring::ComponentExtent& extent(size_t i) const { return arrival.view.extents[i]; }
+  bool on_device(size_t i) const { return arrival.buffer != nullptr && headrace::client::GoesToDevice(extent(i)); }
 };
 
 namespace {
+
+constexpr int32_t kCpu = 1;  // DLPack's kDLCPU and kDLCUDA
+constexpr int32_t kCuda = 2;
 
 using headrace::client::CheckRowSplits;
 using headrace::client::Fill;
@@ -58,6 +71,7 @@ Result<std::unique_ptr<headrace_dataset>> Connect(const headrace_connect_options
   dataset->connections.resize(static_cast<size_t>(dataset->reply.topology.replicas_per_worker));
   dataset->element_spec = headrace::ToString(dataset->reply.element_spec);
   for (const std::string& warning : dataset->reply.warnings) dataset->warnings.push_back(warning.c_str());
+  ASSIGN_OR_RETURN(dataset->destinations, headrace::client::ChooseDestinations(dataset->policy, dataset->reply));
   return dataset;
 }
 
@@ -75,12 +89,13 @@ Result<std::vector<std::shared_ptr<Connection>>> Attach(headrace_dataset& datase
   for (int32_t r = whole ? 0 : replica; r < (whole ? replicas : replica + 1); ++r) {
     std::shared_ptr<Connection>& connection = dataset.connections[static_cast<size_t>(r)];
     if (connection == nullptr) {
-      ASSIGN_OR_RETURN(connection, Connection::Open(dataset.policy, r));
+      ASSIGN_OR_RETURN(connection, Connection::Open(dataset.policy, r, dataset.destinations[static_cast<size_t>(r)]));
     }
     if (connection->reply().plan_hash != dataset.reply.plan_hash) {
       return headrace::Unavailable("the loader now runs plan " + connection->reply().plan_hash + ", was " +
                                    dataset.reply.plan_hash + ": connect again");
     }
+    RETURN_IF_ERROR(connection->CheckProcess());
     attached.push_back(connection);
   }
   return attached;
@@ -89,7 +104,7 @@ Result<std::vector<std::shared_ptr<Connection>>> Attach(headrace_dataset& datase
 // Which tensor of a batch an error is about.
 std::string Where(const headrace_batch& batch, size_t i) {
   return "ring: component '" + batch.connection->components()[i].spec.name + "' of step " +
-         std::to_string(batch.view.step);
+         std::to_string(batch.view().step);
 }
 
 // Checks the shapes that the loader wrote against the tensors' bytes, and works out the strides.
@@ -97,18 +112,18 @@ Status MeasureTensors(headrace_batch& batch) {
   const std::vector<Component>& components = batch.connection->components();
   batch.strides.resize(components.size());
   for (size_t i = 0; i < components.size(); ++i) {
-    RETURN_IF_ERROR(MeasureTensor(components[i], batch.view.extents[i], &batch.strides[i]), Where(batch, i));
+    RETURN_IF_ERROR(MeasureTensor(components[i], batch.extent(i), &batch.strides[i]), Where(batch, i));
   }
   return {};
 }
 
 // Checks the row splits of tensor i when it is first asked for.
 Status CheckRowSplitsOnce(const headrace_batch& batch, size_t i) {
-  const headrace::ring::ComponentExtent& extent = batch.view.extents[i];
+  const headrace::ring::ComponentExtent& extent = batch.extent(i);
   // A bit for each of the first 64; those beyond are checked each time.
   const uint64_t bit = i < 64 ? uint64_t{1} << i : 0;
   if (extent.splits_offset == 0 || (batch.checked.load(std::memory_order_relaxed) & bit) != 0) return {};
-  RETURN_IF_ERROR(CheckRowSplits(batch.connection->components()[i], extent, batch.strides[i], batch.view.data),
+  RETURN_IF_ERROR(CheckRowSplits(batch.connection->components()[i], extent, batch.strides[i], batch.view().data),
                   Where(batch, i));
   batch.checked.fetch_or(bit, std::memory_order_relaxed);
   return {};
@@ -116,7 +131,7 @@ Status CheckRowSplitsOnce(const headrace_batch& batch, size_t i) {
 
 headrace_status NextStep(headrace_iterator* iterator, StepIterator::PartialStep partial, int64_t timeout_ms,
                          headrace_batch** batches) {
-  auto outcome = iterator->steps.Next(partial, timeout_ms, &iterator->views);
+  auto outcome = iterator->steps.Next(partial, timeout_ms, &iterator->arrivals);
   if (!outcome.ok()) return Report(outcome.status());
   if (*outcome == StepIterator::Outcome::kEnd) return HEADRACE_END;
   if (*outcome == StepIterator::Outcome::kTimeout) return HEADRACE_TIMED_OUT;
@@ -124,7 +139,7 @@ headrace_status NextStep(headrace_iterator* iterator, StepIterator::PartialStep 
   std::vector<std::unique_ptr<headrace_batch, void (*)(headrace_batch*)>> step;
   step.reserve(connections.size());
   for (size_t i = 0; i < connections.size(); ++i) {
-    step.emplace_back(new headrace_batch{connections[i], iterator->views[i], {}, 0}, headrace_batch_free);
+    step.emplace_back(new headrace_batch{connections[i], std::move(iterator->arrivals[i]), {}}, headrace_batch_free);
   }
   for (const auto& batch : step) {
     if (Status status = MeasureTensors(*batch); !status.ok()) return Report(status);
@@ -234,9 +249,10 @@ headrace_status headrace_distribute_values(const headrace_dataset* dataset,
 headrace_status headrace_get_info(const headrace_dataset* dataset, headrace_info* info) {
   return Guard([&] {
     const headrace::ring::HandshakeReply& reply = dataset->reply;
-    return Fill(info, headrace_info{0, reply.input.c_str(), reply.plan_hash.c_str(), reply.effective_policy.c_str(),
-                                    reply.cardinality, static_cast<int32_t>(dataset->warnings.size()),
-                                    dataset->warnings.data()});
+    return Fill(
+        info, headrace_info{0, reply.input.c_str(), reply.plan_hash.c_str(), reply.effective_policy.c_str(),
+                            reply.cardinality, static_cast<int32_t>(dataset->warnings.size()), dataset->warnings.data(),
+                            dataset->destinations[0].gpu ? "Pinned" : "Host", dataset->destinations[0].reason.c_str()});
   });
 }
 
@@ -295,14 +311,14 @@ headrace_status headrace_next_as_optional(headrace_iterator* iterator, int64_t t
 
 void headrace_batch_free(headrace_batch* batch) {
   if (batch == nullptr) return;
-  batch->connection->Release(batch->view);
+  batch->connection->Release(batch->arrival, batch->users);
   delete batch;
 }
 
 int32_t headrace_batch_replica(const headrace_batch* batch) { return batch->connection->replica(); }
-int64_t headrace_batch_rows(const headrace_batch* batch) { return static_cast<int64_t>(batch->view.rows); }
-int64_t headrace_batch_epoch(const headrace_batch* batch) { return static_cast<int64_t>(batch->view.epoch); }
-int64_t headrace_batch_step(const headrace_batch* batch) { return static_cast<int64_t>(batch->view.step); }
+int64_t headrace_batch_rows(const headrace_batch* batch) { return static_cast<int64_t>(batch->view().rows); }
+int64_t headrace_batch_epoch(const headrace_batch* batch) { return static_cast<int64_t>(batch->view().epoch); }
+int64_t headrace_batch_step(const headrace_batch* batch) { return static_cast<int64_t>(batch->view().step); }
 int32_t headrace_batch_num_tensors(const headrace_batch* batch) { return static_cast<int32_t>(batch->strides.size()); }
 
 headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index, headrace_tensor* tensor) {
@@ -314,13 +330,57 @@ headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index
     const auto i = static_cast<size_t>(index);
     if (const Status status = CheckRowSplitsOnce(*batch, i); !status.ok()) return Report(status);
     const headrace::TensorSpec& spec = batch->connection->components()[i].spec;
-    const headrace::ring::ComponentExtent& extent = batch->view.extents[i];
-    const uint8_t* const slot = batch->view.data;
-    return Fill(tensor, headrace_tensor{0, spec.name.c_str(), headrace::client::DLPackType(spec.dtype),
-                                        batch->view.data + extent.offset, static_cast<int64_t>(extent.bytes),
-                                        static_cast<int32_t>(extent.ndim), extent.dims, batch->strides[i].data(),
-                                        headrace::client::RowSplits(extent, slot),
-                                        headrace::client::NumSplitValues(extent, slot)});
+    const headrace::ring::ComponentExtent& extent = batch->extent(i);
+    const uint8_t* const slot = batch->view().data;
+    const bool on_device = batch->on_device(i);
+    // What is on a GPU has an address there, which is none of this process.
+    void* const data = on_device ? reinterpret_cast<void*>(batch->arrival.buffer->memory + extent.offset)
+                                 : batch->view().data + extent.offset;
+    return Fill(tensor,
+                headrace_tensor{0, spec.name.c_str(), headrace::client::DLPackType(spec.dtype), data,
+                                static_cast<int64_t>(extent.bytes), static_cast<int32_t>(extent.ndim), extent.dims,
+                                batch->strides[i].data(), headrace::client::RowSplits(extent, slot),
+                                headrace::client::NumSplitValues(extent, slot), on_device ? kCuda : kCpu,
+                                on_device ? batch->connection->device()->gpu() : 0});
+  });
+}
+
+headrace_status headrace_batch_use_on_stream(const headrace_batch* batch, void* stream) {
+  return Guard([&] {
+    if (batch->arrival.buffer == nullptr) return HEADRACE_OK;
+    if (stream == nullptr) {
+      return Report(headrace::InvalidArgument(
+          "the stream is NULL, which programs take for different streams: name one, or (void*)1 for the legacy default "
+          "stream, (void*)2 for the per-thread one"));
+    }
+    auto* const user = static_cast<headrace::gpu::Stream>(stream);
+    const std::lock_guard lock(batch->mutex);
+    const Status ordered = batch->connection->device()->UseOn(*batch->arrival.buffer, user);
+    if (!ordered.ok()) return Report(ordered);
+    std::erase(batch->users, user);
+    batch->users.push_back(user);
+    return HEADRACE_OK;
+  });
+}
+
+headrace_status headrace_batch_copy_tensor(const headrace_batch* batch, int32_t index, void* to) {
+  return Guard([&] {
+    headrace_tensor tensor{};
+    tensor.size = sizeof(tensor);
+    const headrace_status found = headrace_batch_tensor(batch, index, &tensor);
+    if (found != HEADRACE_OK) return found;
+    if (tensor.device_type == kCpu) {
+      std::memcpy(to, tensor.data, static_cast<size_t>(tensor.nbytes));
+      return HEADRACE_OK;
+    }
+    const headrace::ring::ComponentExtent& extent = batch->extent(static_cast<size_t>(index));
+    headrace::gpu::Stream user = nullptr;
+    {
+      const std::lock_guard lock(batch->mutex);
+      if (!batch->users.empty()) user = batch->users.back();
+    }
+    return Report(batch->connection->device()->CopyToHost(*batch->arrival.buffer,
+                                                          {extent.offset, extent.offset + extent.bytes}, user, to));
   });
 }
 

@@ -48,17 +48,17 @@ Result<LoaderSocket::Attachment> WaitForLoader(LoaderSocket& socket, const Conne
 }  // namespace
 
 Result<ring::HandshakeReply> AskLoader(const ConnectPolicy& policy) {
-  LoaderSocket socket(policy.directory, -1);
+  LoaderSocket socket(policy.directory, {});
   ASSIGN_OR_RETURN(auto attachment, WaitForLoader(socket, policy));
   if (attachment.ring_fd >= 0) close(attachment.ring_fd);
   return std::move(attachment.reply);
 }
 
-Connection::Connection(const ConnectPolicy& policy, int replica)
-    : policy_(policy), replica_(replica), socket_(policy.directory, replica) {}
+Connection::Connection(const ConnectPolicy& policy, int replica, const Destination& to)
+    : policy_(policy), replica_(replica), socket_(policy.directory, {replica, to.reason}) {}
 
-Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy, int replica) {
-  std::shared_ptr<Connection> connection(new Connection(policy, replica));
+Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy, int replica, const Destination& to) {
+  std::shared_ptr<Connection> connection(new Connection(policy, replica, to));
   ASSIGN_OR_RETURN(auto attachment, WaitForLoader(connection->socket_, policy));
   connection->reply_ = std::move(attachment.reply);
   struct stat file {};
@@ -80,21 +80,97 @@ Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy
                     std::to_string(header.component_count) + " components, want replica " + std::to_string(replica) +
                     " with " + std::to_string(connection->components_.size()));
   }
+  if (to.gpu) {
+    RETURN_IF_ERROR(connection->OpenDevice(*to.gpu),
+                    "replica " + std::to_string(replica) + " to GPU " + std::to_string(*to.gpu));
+  }
   return connection;
 }
 
-Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t timeout_ms, ring::SlotView* view) {
-  using Outcome = ring::RingReader::Outcome;
+Connection::~Connection() {
+  if (!IsForked()) return;
+  // There is no thread to join, and no call of CUDA that may be made.
+  static_cast<void>(prefetch_.release());
+  static_cast<void>(device_.release());
+}
+
+Status Connection::CheckProcess() const {
+  if (!IsForked()) return {};
+  return Unavailable("replica " + std::to_string(replica_) +
+                     ": this process was forked from the one that connected, and CUDA does not work here: start it by "
+                     "spawn, and connect in it");
+}
+
+Status Connection::OpenDevice(int gpu) {
+  const ring::RingHeader& header = reader_->header();
+  DeviceBuffers::Options options;
+  options.gpu = gpu;
+  options.ring = {reader_->base(), reader_->bytes()};
+  options.buffer_bytes = header.slot_stride;
+  options.count = policy_.device_batches == 0 ? kDeviceBatches : policy_.device_batches;
+  // A batch with a part that stays in the ring keeps its slot as well as its buffer.
+  const bool keeps_slots = std::any_of(components_.begin(), components_.end(), [](const Component& component) {
+    return component.spec.dtype == DType::kString || component.spec.ragged;
+  });
+  if (keeps_slots) options.count = std::min<size_t>(options.count, header.slot_count);
+  ASSIGN_OR_RETURN(device_, DeviceBuffers::Create(options));
+  return {};
+}
+
+uint64_t Connection::StartIteration(uint64_t epoch) {
+  prefetch_.reset();
+  newest_epoch_ = reader_->StartIteration(epoch);
+  StartPrefetch();
+  return ++newest_iterator_;
+}
+
+uint64_t Connection::StartIterationAt(const ring::Position& start) {
+  prefetch_.reset();
+  newest_epoch_ = start.epoch;
+  reader_->StartIterationAt(start);
+  StartPrefetch();
+  return ++newest_iterator_;
+}
+
+void Connection::StartPrefetch() {
+  if (device_ == nullptr) return;
+  Prefetch::Ring ring;
+  ring.next = [this, epoch = newest_epoch_](int timeout_ms, ring::SlotView* view) {
+    return NextInRing(epoch, timeout_ms, view);
+  };
+  ring.release = [this](const ring::SlotView& view) { reader_->Release(view); };
+  const auto ahead = reply_.on_demand ? Prefetch::Ahead::kOnDemand : Prefetch::Ahead::kAsBuffersAllow;
+  prefetch_ = std::make_unique<Prefetch>(device_.get(), std::move(ring), ahead);
+}
+
+Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t timeout_ms, Arrival* arrival) {
   if (iterator != newest_iterator_) {
     return InvalidArgument("replica " + std::to_string(replica_) +
                            ": this iterator was ended by the newer one, of epoch " + std::to_string(newest_epoch_) +
                            ": a replica has one iterator at a time");
   }
+  if (device_ == nullptr) return NextInRing(newest_epoch_, timeout_ms, &arrival->view);
+  RETURN_IF_ERROR(CheckProcess());
+  // After an error asking again may help, as it does without a GPU.
+  if (prefetch_ == nullptr) StartPrefetch();
+  auto outcome = prefetch_->Next(timeout_ms, arrival);
+  if (!outcome.ok() && prefetch_->failed()) prefetch_.reset();
+  return outcome;
+}
+
+void Connection::Release(const Arrival& arrival, std::span<const gpu::Stream> users) {
+  if (IsForked()) return;
+  if (arrival.has_slot) reader_->Release(arrival.view);
+  if (arrival.buffer != nullptr) device_->GiveBack(arrival.buffer, users);
+}
+
+Result<ring::RingReader::Outcome> Connection::NextInRing(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view) {
+  using Outcome = ring::RingReader::Outcome;
   uint64_t start = 0;
   int64_t left_ms = timeout_ms < 0 ? INT64_MAX : timeout_ms;
   while (true) {
     const int slice_ms = static_cast<int>(std::min<int64_t>(left_ms, kWatchMs));
-    ASSIGN_OR_RETURN(Outcome outcome, reader_->Next(newest_epoch_, slice_ms, view));
+    ASSIGN_OR_RETURN(Outcome outcome, reader_->Next(epoch, slice_ms, view));
     if (outcome != Outcome::kTimeout) return outcome;
     RETURN_IF_ERROR(CheckLoader());
     if (timeout_ms < 0) continue;

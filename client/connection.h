@@ -1,12 +1,17 @@
 // One replica as the trainer sees it: its ring, and the loader behind it.
 #pragma once
 
+#include <unistd.h>
+
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "client/arrival.h"
 #include "client/loader_socket.h"
+#include "client/prefetch.h"
 #include "common/ring/reader.h"
 
 namespace headrace::client {
@@ -16,7 +21,13 @@ struct ConnectPolicy {
   int64_t timeout_ms = 0;         // for the loader to start
   int64_t loader_timeout_ms = 0;  // for the loader to come back
   std::function<bool()> interrupted;
+  bool takes_device = false;  // the trainer is ready for tensors in GPU memory
+  std::vector<int> gpus;      // of the replicas, in turn; none: replica r has GPU r, as far as there are so many
+  size_t device_batches = 0;  // of a replica in GPU memory at a time; 0: kDeviceBatches
 };
+
+// One that the GPU works on, one that the trainer has got, and two on their way.
+inline constexpr size_t kDeviceBatches = 4;
 
 // What an element's component means for a batch, worked out once.
 struct Component {
@@ -24,11 +35,20 @@ struct Component {
   int64_t value_bytes = 0;  // of a string's value: 1
 };
 
+// Where a replica's batches go, and why there.
+struct Destination {
+  std::optional<int> gpu;  // none: they stay in the ring
+  std::string reason;      // "Pinned: GPU 0, ..."
+};
+
 // Shared by iterators and by batches, which keep it (mapping and socket) until the last one is freed. next() of one
-// thread at a time; Release from any.
+// thread at a time; Release and what uses a batch from any.
 class Connection {
  public:
-  static Result<std::shared_ptr<Connection>> Open(const ConnectPolicy& policy, int replica);
+  static Result<std::shared_ptr<Connection>> Open(const ConnectPolicy& policy, int replica, const Destination& to);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
   int replica() const { return replica_; }
   const ring::HandshakeReply& reply() const { return reply_; }
@@ -37,25 +57,31 @@ class Connection {
   // The epoch that the next iterator reads, and its start, which gives the iterator's number: an epoch can be started
   // twice.
   uint64_t NextEpoch() const { return reader_->next_epoch(); }
-  uint64_t StartIteration(uint64_t epoch) {
-    newest_epoch_ = reader_->StartIteration(epoch);
-    return ++newest_iterator_;
-  }
-  uint64_t StartIterationAt(const ring::Position& start) {
-    newest_epoch_ = start.epoch;
-    reader_->StartIterationAt(start);
-    return ++newest_iterator_;
-  }
+  uint64_t StartIteration(uint64_t epoch);
+  uint64_t StartIterationAt(const ring::Position& start);
   // Of the shuffles without a seed of their own, in the order that is read now.
   uint64_t seed() const { return reader_->seed() != 0 ? reader_->seed() : reply_.run_seed; }
-  // RingReader::Next, which also notices that the loader has gone and waits for it to come back. Errors: those of
-  // RingReader::Next; Unavailable if the loader stays away; InvalidArgument if a newer iterator ended this one.
-  Result<ring::RingReader::Outcome> Next(uint64_t iterator, int64_t timeout_ms, ring::SlotView* view);
-  void Release(const ring::SlotView& view) { reader_->Release(view); }
+  // RingReader::Next, which also notices that the loader has gone and waits for it to come back; of batches that go to
+  // a GPU, Prefetch::Next. Errors: theirs; Unavailable if the loader stays away; InvalidArgument if a newer iterator
+  // ended this one.
+  Result<ring::RingReader::Outcome> Next(uint64_t iterator, int64_t timeout_ms, Arrival* arrival);
+  // Gives a batch back, which was used on these streams of its GPU.
+  void Release(const Arrival& arrival, std::span<const gpu::Stream> users = {});
+
+  // Null where batches stay in the ring.
+  DeviceBuffers* device() const { return device_.get(); }
+  // Errors: Unavailable in a process forked from the one that has the GPU. All that such a process may do is to drop
+  // what it has inherited.
+  Status CheckProcess() const;
 
  private:
-  Connection(const ConnectPolicy& policy, int replica);
+  Connection(const ConnectPolicy& policy, int replica, const Destination& to);
+  Result<ring::RingReader::Outcome> NextInRing(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view);
   Status CheckLoader();
+  Status OpenDevice(int gpu);
+  void StartPrefetch();
+  // Whether this is a child of the process that has the GPU and the thread.
+  bool IsForked() const { return device_ != nullptr && getpid() != opened_by_; }
 
   const ConnectPolicy policy_;
   const int replica_;
@@ -67,6 +93,11 @@ class Connection {
   uint64_t newest_epoch_ = 0;
   uint64_t newest_iterator_ = 0;
   uint64_t gone_since_ms_ = 0;  // 0: the loader is there
+  const pid_t opened_by_ = getpid();
+  // In this order: the thread uses the buffers, and these the reader's mapping.
+  std::unique_ptr<DeviceBuffers> device_;
+  // Of the newest iterator, which alone reads the ring while it is there.
+  std::unique_ptr<Prefetch> prefetch_;
 };
 
 // Asks the loader what it serves, attaching to nothing; waits for it to start.

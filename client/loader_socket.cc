@@ -9,7 +9,8 @@
 
 namespace headrace::client {
 
-LoaderSocket::LoaderSocket(std::string directory, int replica) : directory_(std::move(directory)), replica_(replica) {}
+LoaderSocket::LoaderSocket(std::string directory, ring::HandshakeRequest request)
+    : directory_(std::move(directory)), request_(std::move(request)) {}
 
 LoaderSocket::~LoaderSocket() { Close(); }
 
@@ -20,7 +21,7 @@ void LoaderSocket::Close() {
 
 Status LoaderSocket::Connect() {
   ASSIGN_OR_RETURN(fd_, ConnectUnix(directory_, names::kSocketFile));
-  Status sent = ring::SendMessage(fd_, ring::EncodeRequest(replica_), -1);
+  Status sent = ring::SendMessage(fd_, ring::EncodeRequest(request_), -1);
   if (!sent.ok()) Close();
   return sent;
 }
@@ -47,8 +48,8 @@ Result<std::optional<LoaderSocket::Attachment>> LoaderSocket::Attach(int wait_ms
   }
   auto reply = ring::DecodeReply(*text);
   Status status = reply.status();
-  if (status.ok() && replica_ >= 0 && attachment.ring_fd < 0) {
-    status = Internal("the loader of " + directory_ + " sent no ring for replica " + std::to_string(replica_));
+  if (status.ok() && request_.replica >= 0 && attachment.ring_fd < 0) {
+    status = Internal("the loader of " + directory_ + " sent no ring for replica " + std::to_string(request_.replica));
   }
   if (!status.ok()) {
     if (attachment.ring_fd >= 0) close(attachment.ring_fd);

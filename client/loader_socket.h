@@ -17,8 +17,8 @@ class LoaderSocket {
     int ring_fd = -1;  // the caller's; -1 only if no replica was asked for
   };
 
-  // `replica` -1 asks without attaching.
-  LoaderSocket(std::string directory, int replica);
+  // A request for no replica asks without attaching.
+  LoaderSocket(std::string directory, ring::HandshakeRequest request);
   ~LoaderSocket();
   LoaderSocket(const LoaderSocket&) = delete;
   LoaderSocket& operator=(const LoaderSocket&) = delete;
@@ -37,7 +37,7 @@ class LoaderSocket {
   void Close();
 
   std::string directory_;
-  int replica_;
+  ring::HandshakeRequest request_;
   int fd_ = -1;
   Status last_error_;
 };

@@ -28,7 +28,7 @@ void StepIterator::End() {
 }
 
 Result<StepIterator::Outcome> StepIterator::Next(PartialStep partial, int64_t timeout_ms,
-                                                 std::vector<ring::SlotView>* views) {
+                                                 std::vector<Arrival>* arrivals) {
   using Clock = std::chrono::steady_clock;
   if (ended_) return Outcome::kEnd;
   // The clock is read only where more than one ring shares the time.
@@ -41,33 +41,34 @@ Result<StepIterator::Outcome> StepIterator::Next(PartialStep partial, int64_t ti
       left_ms -= std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count();
       left_ms = std::max<int64_t>(left_ms, 0);
     }
-    ring::SlotView view;
-    ASSIGN_OR_RETURN(auto outcome, connections_[i]->Next(numbers_[i], left_ms, &view));
+    Arrival arrival;
+    ASSIGN_OR_RETURN(auto outcome, connections_[i]->Next(numbers_[i], left_ms, &arrival));
     if (outcome == ring::RingReader::Outcome::kTimeout) return Outcome::kTimeout;
     if (outcome == ring::RingReader::Outcome::kEndOfEpoch) {
       End();
       return Outcome::kEnd;
     }
-    arrived_.push_back(view);
+    arrived_.push_back(std::move(arrival));
   }
-  for (const ring::SlotView& view : arrived_) {
-    if (view.step != arrived_[0].step) {
-      return Internal(
-          "replica " + std::to_string(connections_[0]->replica()) + " is at step " + std::to_string(arrived_[0].step) +
-          " and replica " + std::to_string(connections_[&view - arrived_.data()]->replica()) + " at step " +
-          std::to_string(view.step) + ": a worker's replicas must be read either together or each by its own iterator");
+  const uint64_t step = arrived_[0].view.step;
+  for (const Arrival& arrival : arrived_) {
+    if (arrival.view.step != step) {
+      return Internal("replica " + std::to_string(connections_[0]->replica()) + " is at step " + std::to_string(step) +
+                      " and replica " + std::to_string(connections_[&arrival - arrived_.data()]->replica()) +
+                      " at step " + std::to_string(arrival.view.step) +
+                      ": a worker's replicas must be read either together or each by its own iterator");
     }
   }
-  const bool is_partial = std::any_of(arrived_.begin(), arrived_.end(), [](const ring::SlotView& view) {
-    return (view.flags & ring::kPartialStep) != 0;
+  const bool is_partial = std::any_of(arrived_.begin(), arrived_.end(), [](const Arrival& arrival) {
+    return (arrival.view.flags & ring::kPartialStep) != 0;
   });
   if (is_partial && partial == PartialStep::kEnd) {
     End();
     return Outcome::kEnd;
   }
-  position_.step = arrived_[0].step + 1;
-  views->assign(arrived_.begin(), arrived_.end());
-  arrived_.clear();
+  position_.step = step + 1;
+  arrivals->clear();
+  arrivals->swap(arrived_);
   return Outcome::kStep;
 }
 

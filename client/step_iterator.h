@@ -20,9 +20,9 @@ class StepIterator {
 
   enum class PartialStep { kEnd, kDeliver };
   enum class Outcome { kStep, kEnd, kTimeout };
-  // The next step, one view for each connection, which the caller must release. What a time-out or an error finds of a
+  // The next step, one batch for each connection, which the caller must release. What a time-out or an error finds of a
   // step is kept for the next call.
-  Result<Outcome> Next(PartialStep partial, int64_t timeout_ms, std::vector<ring::SlotView>* views);
+  Result<Outcome> Next(PartialStep partial, int64_t timeout_ms, std::vector<Arrival>* arrivals);
 
   // Where the next step is.
   const ring::Position& position() const { return position_; }
@@ -32,9 +32,9 @@ class StepIterator {
   void End();
 
   std::vector<std::shared_ptr<Connection>> connections_;
-  std::vector<uint64_t> numbers_;        // ours, of each connection's iterators
-  ring::Position position_;              // of the next step
-  std::vector<ring::SlotView> arrived_;  // of the next step, of the first connections
+  std::vector<uint64_t> numbers_;  // ours, of each connection's iterators
+  ring::Position position_;        // of the next step
+  std::vector<Arrival> arrived_;   // of the next step, of the first connections
   bool ended_ = false;
 };
 

@@ -78,7 +78,15 @@ ring::HandshakeReply Describe(const Feed& feed) {
   reply.element_spec = feed.element_spec();
   reply.cardinality = feed.cardinality();
   reply.run_seed = feed.run_seed();
+  reply.memory = plan.spec.delivery.memory;
+  reply.on_demand = PrefetchSteps(feed) == 0;
   return reply;
+}
+
+// Where trainers get their batches: under Auto, each says so when it attaches.
+std::string MemoryText(MemoryKind memory) {
+  const std::string name(MemoryKindName(memory));
+  return memory == MemoryKind::kAuto ? name + ": Pinned for trainers that find a GPU, else Host" : name;
 }
 
 // Becomes true when SIGTERM or SIGINT comes. The signals must be blocked in every thread.
@@ -229,7 +237,8 @@ int Serve(const LoaderConfig& config) {
                         {"worker", std::to_string(config.topology.worker_index)},
                         {"workers", std::to_string(config.topology.num_workers)},
                         {"replicas", std::to_string(config.topology.replicas_per_worker)},
-                        {"memory", device::HostReason(device::Probe())},
+                        {"memory", MemoryText(plan.spec.delivery.memory)},
+                        {"loaderGpus", device::GpuText(device::Probe())},
                         {"elementSpec", ToString((*feed)->element_spec())}});
 
   stop.Tell([&feed] { (*feed)->Stop(); });

@@ -9,6 +9,18 @@ target_compile_definitions(client_client_test PRIVATE HEADRACE_RING_LOADER="$<TA
 add_dependencies(client_client_test ring_loader)
 headrace_test(client/variable DEPS headrace::client fakes_fake_loader)
 
+# With GPU memory, against the stand-in driver of device.cmake.
+add_executable(pinned_trainer fakes/pinned_trainer.cc)
+target_link_libraries(pinned_trainer PRIVATE headrace::client fake_cuda)
+set_target_properties(pinned_trainer PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+headrace_test(client/destination DEPS headrace::client)
+headrace_test(client/pinned DEPS headrace::client fakes_fake_loader fake_cuda LABELS "unit;tsan")
+headrace_test(client/pinned_lifetime DEPS headrace::client fakes_fake_loader fake_cuda LABELS "unit;tsan")
+target_compile_definitions(client_pinned_lifetime_test PRIVATE HEADRACE_PINNED_TRAINER="$<TARGET_FILE:pinned_trainer>")
+add_dependencies(client_pinned_lifetime_test pinned_trainer)
+set_tests_properties(client/pinned client/pinned_lifetime PROPERTIES
+  ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
+
 # Compiled as C, against the shared library.
 add_executable(client_c_abi_test client/c_abi_test.c)
 set_target_properties(client_c_abi_test PROPERTIES
@@ -22,11 +34,16 @@ set_tests_properties(client/c_abi PROPERTIES LABELS unit TIMEOUT 60)
 if(TARGET headrace_python_native)
   add_test(NAME client/python COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/python_test.py)
   add_test(NAME client/ragged COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/ragged_test.py)
-  set_tests_properties(client/python client/ragged PROPERTIES LABELS unit TIMEOUT 120)
-  set_property(TEST client/python client/ragged PROPERTY ENVIRONMENT
+  add_test(NAME client/pinned_python
+    COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/pinned_test.py)
+  set_tests_properties(client/python client/ragged client/pinned_python PROPERTIES LABELS unit TIMEOUT 120)
+  set_property(TEST client/python client/ragged client/pinned_python PROPERTY ENVIRONMENT
     "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1"
     "HEADRACE_RING_LOADER=$<TARGET_FILE:ring_loader>"
     "HEADRACE_CLIENT_DOC=${CMAKE_SOURCE_DIR}/docs/client.md"
     "HEADRACE_INCLUDE_DIR=${CMAKE_SOURCE_DIR}/client/include"
     "HEADRACE_LIBRARY_DIR=$<TARGET_FILE_DIR:headrace_shared>")
+  # Where tensors lie must not depend on the machine.
+  set_property(TEST client/python client/ragged APPEND PROPERTY ENVIRONMENT "HEADRACE_LIBCUDA=no driver")
+  set_property(TEST client/pinned_python APPEND PROPERTY ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
 endif()

@@ -5,3 +5,12 @@ endforeach()
 if(HEADRACE_HAVE_NCCL)
   add_dependencies(sidecar_device_device_test headrace_nccl)
 endif()
+
+# A driver of our own, for tests: HEADRACE_LIBCUDA names it.
+add_library(fake_cuda SHARED fakes/fake_cuda.cc)
+target_include_directories(fake_cuda PRIVATE ${CMAKE_SOURCE_DIR})
+target_link_libraries(fake_cuda PRIVATE Threads::Threads)
+headrace_test(common/gpu/driver DEPS headrace::common_gpu fake_cuda)
+headrace_test(fakes/fake_cuda DEPS headrace::common_gpu fake_cuda LABELS "unit;tsan")
+set_tests_properties(common/gpu/driver fakes/fake_cuda PROPERTIES
+  ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")

@@ -15,6 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxMessageBytes = 128 * 1024;  // under the default socket buffer, so that one packet always fits
+constexpr size_t kMaxMemoryText = 400;
 
 }  // namespace
 
@@ -30,7 +31,9 @@ std::string EncodeReply(const HandshakeReply& reply) {
                       {"warnings", reply.warnings},
                       {"elementSpec", ToJson(reply.element_spec)},
                       {"cardinality", reply.cardinality},
-                      {"runSeed", reply.run_seed}});
+                      {"runSeed", reply.run_seed},
+                      {"memory", MemoryKindName(reply.memory)},
+                      {"onDemand", reply.on_demand}});
 }
 
 std::string EncodeError(const Status& error) {
@@ -53,8 +56,14 @@ Result<HandshakeReply> DecodeReply(const std::string& text) {
   const json* warnings = fields.Find("warnings", &json::is_array, "an array");
   const json* element_spec = fields.Find("elementSpec", &json::is_array, "an array");
   const json* run_seed = fields.Find("runSeed", &json::is_number_unsigned, "a whole number");
+  // A loader that does not say knows host memory alone.
+  const std::string memory = message.contains("memory") ? fields.String("memory") : "Host";
+  reply.on_demand = message.value("onDemand", json()) == true;
   RETURN_IF_ERROR(fields.status());
   reply.run_seed = run_seed->get<uint64_t>();
+  const std::optional<MemoryKind> kind = ParseMemoryKind(memory);
+  if (!kind) return Internal("handshake: memory is '" + memory + "', which this client does not know: update it");
+  reply.memory = *kind;
   for (const json& warning : *warnings) {
     if (!warning.is_string()) return Internal("handshake: a warning is not a string");
     reply.warnings.push_back(warning.get<std::string>());
@@ -65,20 +74,25 @@ Result<HandshakeReply> DecodeReply(const std::string& text) {
   return reply;
 }
 
-std::string EncodeRequest(int replica) {
-  json request = {{"version", kProtocolVersion}};
-  if (replica >= 0) request["replica"] = replica;
-  return DumpMessage(request);
+std::string EncodeRequest(const HandshakeRequest& request) {
+  json message = {{"version", kProtocolVersion}};
+  if (request.replica >= 0) message["replica"] = request.replica;
+  if (!request.memory.empty()) message["memory"] = request.memory;
+  return DumpMessage(message);
 }
 
-Result<int> DecodeRequest(const std::string& text) {
+Result<HandshakeRequest> DecodeRequest(const std::string& text) {
   ASSIGN_OR_RETURN(json message, ParseMessage(text));
-  if (!message.contains("replica")) return -1;
+  HandshakeRequest request;
   Fields fields(message);
-  int64_t replica = fields.Integer("replica", 0);
+  if (message.contains("replica")) {
+    const int64_t replica = fields.Integer("replica", 0);
+    if (replica > 1 << 20) return Internal("handshake: replica is " + std::to_string(replica));
+    request.replica = static_cast<int>(replica);
+  }
+  if (message.contains("memory")) request.memory = fields.String("memory").substr(0, kMaxMemoryText);
   RETURN_IF_ERROR(fields.status());
-  if (replica > 1 << 20) return Internal("handshake: replica is " + std::to_string(replica));
-  return static_cast<int>(replica);
+  return request;
 }
 
 Status SendMessage(int socket, const std::string& text, int fd) {

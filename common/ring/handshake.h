@@ -1,10 +1,12 @@
 // The handshake on the Unix socket beside the rings ($HEADRACE_DIR/loader.sock, SOCK_SEQPACKET): one request, one
 // reply.
 //
-//   client -> loader  {"version":1,"replica":0}                 or {"version":1} to ask without attaching
+//   client -> loader  {"version":1,"replica":0,"memory":"Pinned: GPU 0"}
+//                     {"version":1} to ask without attaching
 //   loader -> client  {"version":1,"plan":"<hash>","input":"ml/clicks","numWorkers":2,"workerIndex":0,
 //                      "replicasPerWorker":2,"globalBatchSize":1024,"effectivePolicy":"Data","warnings":[..],
-//                      "elementSpec":[..],"cardinality":-2,"runSeed":7}   with the ring's file descriptor by SCM_RIGHTS
+//                      "elementSpec":[..],"cardinality":-2,"runSeed":7,"memory":"Auto","onDemand":false}
+//                                                                     with the ring's file descriptor by SCM_RIGHTS
 //                     {"version":1,"error":"NotFound: spec.source.files.paths[0]: ..."}
 //
 // Both sides then keep the connection open; its hang-up is how each learns that the other has gone. A replica has one
@@ -30,6 +32,8 @@ struct HandshakeReply {
   std::vector<TensorSpec> element_spec;
   int64_t cardinality = kUnknownCardinality;
   uint64_t run_seed = 0;  // of shuffles without a seed of their own
+  MemoryKind memory = MemoryKind::kAuto;
+  bool on_demand = false;  // a step is made when a trainer asks for it, and must not be asked for ahead
 };
 
 std::string EncodeReply(const HandshakeReply& reply);
@@ -37,8 +41,13 @@ std::string EncodeError(const Status& error);
 // An {"error"} reply becomes that status. Errors: Internal if `text` is not a reply.
 Result<HandshakeReply> DecodeReply(const std::string& text);
 
-std::string EncodeRequest(int replica);  // -1: ask without attaching
-Result<int> DecodeRequest(const std::string& text);
+struct HandshakeRequest {
+  int replica = -1;    // -1: ask without attaching
+  std::string memory;  // where the trainer has its batches, and why, for the loader's log
+};
+
+std::string EncodeRequest(const HandshakeRequest& request);
+Result<HandshakeRequest> DecodeRequest(const std::string& text);
 
 // Sends `text` as one packet, with `fd` attached unless it is -1.
 Status SendMessage(int socket, const std::string& text, int fd);

@@ -239,9 +239,12 @@ void CheckResourceClaim(const Delivery& delivery, ObjectReader& reader) {
 Delivery ParseDelivery(const json& object, const std::string& path, std::vector<FieldError>* errors) {
   ObjectReader reader(object, path, errors);
   Delivery delivery;
-  delivery.memory = reader.Enum<MemoryKind>(
-      "memory", {{"Auto", MemoryKind::kAuto}, {"Host", MemoryKind::kHost}, {"Device", MemoryKind::kDevice}},
-      MemoryKind::kAuto);
+  delivery.memory = reader.Enum<MemoryKind>("memory",
+                                            {{"Auto", MemoryKind::kAuto},
+                                             {"Host", MemoryKind::kHost},
+                                             {"Pinned", MemoryKind::kPinned},
+                                             {"Device", MemoryKind::kDevice}},
+                                            MemoryKind::kAuto);
   delivery.resource_claim = reader.String("resourceClaim", 63);
   CheckResourceClaim(delivery, reader);
   delivery.prefetch_steps = reader.Int("prefetchSteps", 1, 4096);
@@ -350,9 +353,17 @@ std::string_view MemoryKindName(MemoryKind memory) {
   switch (memory) {
     case MemoryKind::kAuto: return "Auto";
     case MemoryKind::kHost: return "Host";
+    case MemoryKind::kPinned: return "Pinned";
     case MemoryKind::kDevice: return "Device";
   }
   return "Auto";
+}
+
+std::optional<MemoryKind> ParseMemoryKind(std::string_view name) {
+  for (const MemoryKind memory : {MemoryKind::kAuto, MemoryKind::kHost, MemoryKind::kPinned, MemoryKind::kDevice}) {
+    if (MemoryKindName(memory) == name) return memory;
+  }
+  return {};
 }
 
 std::string_view StrategyName(Strategy strategy) {

@@ -236,13 +236,15 @@ std::string_view SourceName(const Source& source);
 enum class Strategy { kMirrored, kMultiWorkerMirrored, kTpu, kParameterServer };
 enum class AutoShardPolicy { kAuto, kFile, kData, kOff, kHint };
 enum class Rebatch { kPerBatch, kContinuous };
-enum class MemoryKind { kAuto, kHost, kDevice };
+// Where batches lie when the trainer gets them. kAuto: the trainer's client picks, by what its process finds.
+enum class MemoryKind { kAuto, kHost, kPinned, kDevice };
 
 std::string_view FormatName(FileFormat format);             // "TFRecord", "CSV", ...
 std::string_view CompressionName(Compression compression);  // "Auto", "None", ...
 std::string_view PolicyName(AutoShardPolicy policy);        // "Auto", "File", ...
 std::string_view StrategyName(Strategy strategy);           // "Mirrored", ...
 std::string_view MemoryKindName(MemoryKind memory);         // "Auto", "Host", ...
+std::optional<MemoryKind> ParseMemoryKind(std::string_view name);
 
 struct Distribution {
   Strategy strategy = Strategy::kMultiWorkerMirrored;

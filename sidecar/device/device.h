@@ -35,8 +35,8 @@ Report Probe();
 // that is broken. Makes a context on the GPU. Errors: NotFound without such a GPU, Unavailable with CUDA's message.
 Status CheckGpu(int index);
 
-// Why delivery.memory Auto means Host in a process with this report: "Host: no CUDA driver in this process".
-std::string HostReason(const Report& report);
+// "2 GPUs", or why there is none: "no CUDA driver in this process".
+std::string GpuText(const Report& report);
 
 // 13050 -> "13.5".
 std::string CudaVersionText(int version);

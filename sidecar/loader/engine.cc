@@ -13,10 +13,6 @@ constexpr uint64_t kAdaptEveryNs = 100'000'000;
 // A trainer that has waited once will again: threads are given back after this long without.
 constexpr uint64_t kKeepThreadsNs = 10'000'000'000;
 
-int64_t PrefetchSteps(const Feed& feed) {
-  return feed.plan().spec.delivery.prefetch_steps.value_or(feed.default_prefetch_steps());
-}
-
 }  // namespace
 
 Engine::Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings, WorkPool* pool, Signal* signal,

@@ -6,6 +6,10 @@
 
 namespace headrace::side {
 
+int64_t PrefetchSteps(const Feed& feed) {
+  return feed.plan().spec.delivery.prefetch_steps.value_or(feed.default_prefetch_steps());
+}
+
 void WriteEmpty(const std::vector<TensorSpec>& element_spec, uint8_t* slot,
                 std::vector<ring::ComponentExtent>* extents) {
   extents->clear();

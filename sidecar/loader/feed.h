@@ -81,6 +81,9 @@ class Feed {
   virtual int64_t default_prefetch_steps() const = 0;
 };
 
+// Steps made ahead of the trainers; 0: each is made when a trainer asks for it.
+int64_t PrefetchSteps(const Feed& feed);
+
 // Where the tensors of a batch without rows lie: zero in the first dimension, and zero for others that are not known.
 // A component without dimensions keeps its one value, set to zero. The slot must hold what it takes.
 void WriteEmpty(const std::vector<TensorSpec>& element_spec, uint8_t* slot,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "common/base/log.h"
 #include "sidecar/loader/unix_listener.h"
 
 namespace headrace::side {
@@ -69,8 +70,9 @@ bool HandshakeServer::Answer(Connection& connection) {
   const Result<std::string> request = ring::ReceiveMessage(connection.fd, 0, &unasked_fd);
   if (unasked_fd >= 0) close(unasked_fd);
   if (!request.ok()) return false;
-  const Result<int> replica = ring::DecodeRequest(*request);
-  if (!replica.ok()) return ring::SendMessage(connection.fd, ring::EncodeError(replica.status()), -1).ok();
+  const auto wanted = ring::DecodeRequest(*request);
+  if (!wanted.ok()) return ring::SendMessage(connection.fd, ring::EncodeError(wanted.status()), -1).ok();
+  const int replica = wanted->replica;
   if (const auto* error = std::get_if<Status>(&offer_)) {
     return ring::SendMessage(connection.fd, ring::EncodeError(*error), -1).ok();
   }
@@ -79,19 +81,20 @@ bool HandshakeServer::Answer(Connection& connection) {
     return ring::SendMessage(connection.fd, ring::EncodeError(why), -1).ok();
   };
   const auto replicas = static_cast<int>(offer.ring_fds.size());
-  if (*replica >= replicas) {
-    return refuse(InvalidArgument("replica " + std::to_string(*replica) + ": this worker has replicas 0 to " +
+  if (replica >= replicas) {
+    return refuse(InvalidArgument("replica " + std::to_string(replica) + ": this worker has replicas 0 to " +
                                   std::to_string(replicas - 1) + "; see spec.distribution.replicasPerWorker"));
   }
   const bool taken = std::any_of(connections_.begin(), connections_.end(), [&](const Connection& other) {
-    return *replica >= 0 && other.fd != connection.fd && other.replica == *replica;
+    return replica >= 0 && other.fd != connection.fd && other.replica == replica;
   });
   if (taken) {
-    return refuse(Conflict("replica " + std::to_string(*replica) +
+    return refuse(Conflict("replica " + std::to_string(replica) +
                            " is read by another client of this pod already; each replica has one reader"));
   }
-  connection.replica = *replica;
-  const int fd = *replica < 0 ? -1 : offer.ring_fds[static_cast<size_t>(*replica)];
+  connection.replica = replica;
+  if (replica >= 0) log::Info("trainer attached", {{"replica", std::to_string(replica)}, {"memory", wanted->memory}});
+  const int fd = replica < 0 ? -1 : offer.ring_fds[static_cast<size_t>(replica)];
   return ring::SendMessage(connection.fd, ring::EncodeReply(offer.reply), fd).ok();
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "common/spec/names.h"
 
@@ -184,6 +185,8 @@ ring::HandshakeReply FakeLoader::Reply() const {
   reply.warnings = {"made-up data"};
   reply.element_spec = element_spec_;
   reply.cardinality = options_.steps < 0 ? kInfiniteCardinality : options_.steps;
+  reply.memory = options_.memory;
+  reply.on_demand = options_.on_demand;
   return reply;
 }
 
@@ -197,18 +200,19 @@ void FakeLoader::Answer(int socket, std::vector<std::pair<int, int>>* clients) {
     clients->erase(client);
     return;
   }
-  auto replica = ring::DecodeRequest(*text);
-  Status refused = replica.status();
+  const auto request = ring::DecodeRequest(*text);
+  Status refused = request.status();
+  const int replica = request.ok() ? request->replica : -1;
   if (refused.ok() && !options_.error.empty() && options_.fail_at_step < 0) refused = ParseStatus(options_.error);
-  if (refused.ok() && *replica >= options_.replicas) refused = InvalidArgument("no such replica");
-  const bool taken = refused.ok() && *replica >= 0 &&
-                     std::any_of(clients->begin(), clients->end(), [&](const auto& c) { return c.second == *replica; });
-  if (taken) refused = Conflict("replica " + std::to_string(*replica) + " is read by another trainer");
-  if (refused.ok()) client->second = *replica;
-  const bool attach = refused.ok() && *replica >= 0;
+  if (refused.ok() && replica >= options_.replicas) refused = InvalidArgument("no such replica");
+  const bool taken = refused.ok() && replica >= 0 &&
+                     std::any_of(clients->begin(), clients->end(), [&](const auto& c) { return c.second == replica; });
+  if (taken) refused = Conflict("replica " + std::to_string(replica) + " is read by another trainer");
+  if (refused.ok()) client->second = replica;
+  const bool attach = refused.ok() && replica >= 0;
   // A failed send means that the client has gone, which the next poll shows.
   Status sent = ring::SendMessage(socket, refused.ok() ? ring::EncodeReply(Reply()) : ring::EncodeError(refused),
-                                  attach ? writers_[static_cast<size_t>(*replica)]->fd() : -1);
+                                  attach ? writers_[static_cast<size_t>(replica)]->fd() : -1);
   static_cast<void>(sent);
 }
 
@@ -284,6 +288,9 @@ void FakeLoader::Fill() {
     }
   }
   while (!stop_) {
+    for (const auto& writer : writers_) {
+      if (const auto seek = writer->TakeSeek()) std::tie(epoch, step) = std::tie(seek->epoch, seek->step);
+    }
     uint64_t wanted = 0;
     for (const auto& writer : writers_) wanted = std::max(wanted, writer->TakeNewerEpoch().value_or(0));
     if (wanted > epoch) {

@@ -33,6 +33,8 @@ struct FakeLoaderOptions {
   bool partial_last_step = false;  // the last replica has no data in the last step, which is flagged kPartialStep
   bool all_dtypes = false;
   bool variable = false;  // the components of variable length
+  MemoryKind memory = MemoryKind::kAuto;
+  bool on_demand = false;  // what the handshake says of it
   // Called before each batch is published, to spoil it.
   std::function<void(uint8_t* slot, std::vector<ring::ComponentExtent>& extents)> spoil;
   int64_t fail_at_step = -1;   // of epoch 0: instead of publishing it, the loader fails with `error`

@@ -40,6 +40,8 @@ int main(int argc, char** argv) {
       options.all_dtypes = number != 0;
     } else if (name == "variable") {
       options.variable = number != 0;
+    } else if (name == "memory") {
+      options.memory = headrace::ParseMemoryKind(value).value_or(headrace::MemoryKind::kAuto);
     } else if (name == "fail_at_step") {
       options.fail_at_step = number;
     } else if (name == "pause_at_step") {

@@ -4,7 +4,7 @@ import os
 
 import tree as lint
 
-BASE, SPEC, NET, RING = "common/base", "common/spec", "common/net", "common/ring"
+BASE, SPEC, NET, RING, GPU = "common/base", "common/spec", "common/net", "common/ring", "common/gpu"
 
 # A folder's files may include its own headers and those of the folders named here (not of their subfolders).
 ALLOWED = {
@@ -12,12 +12,13 @@ ALLOWED = {
     SPEC: [BASE],
     NET: [BASE],
     RING: [BASE, SPEC],
-    "client": [BASE, SPEC, RING, "client/include/headrace"],
+    GPU: [BASE],
+    "client": [BASE, SPEC, RING, GPU, "client/include/headrace"],
     "client/include/headrace": [],
     "client/python/src": ["client/include/headrace"],
     "sidecar/core": [BASE, SPEC],
     "sidecar/collective": [BASE, SPEC],
-    "sidecar/device": [BASE, SPEC],
+    "sidecar/device": [BASE, SPEC, GPU],
     "sidecar/decode": [BASE, SPEC, "sidecar/core"],
     "sidecar/distribute": [BASE, SPEC, "sidecar/core"],
     "sidecar/transform": [BASE, SPEC, "sidecar/core", "sidecar/decode"],

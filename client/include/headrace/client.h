@@ -28,7 +28,8 @@
  *  6. Threads: a data set's functions may be called from any thread. An iterator, and all iterators over one replica,
  *     belong to one thread at a time. A batch may be read and freed by any thread, in any order.
  *     Nothing here may be used in a child after fork().
- *  7. Nothing waits for ever on a loader that is gone: if it hangs up, calls wait for it to come back for
+ *  7. Tensors lie in host memory unless headrace_connect_options.takes_device says otherwise: see "GPU memory" below.
+ *  8. Nothing waits for ever on a loader that is gone: if it hangs up, calls wait for it to come back for
  *     $HEADRACE_LOADER_TIMEOUT seconds (60 if unset) and then return HEADRACE_UNAVAILABLE. Its batches survive its
  *     restart, and yours: what was not freed is delivered again. */
 #pragma once
@@ -77,6 +78,14 @@ typedef struct headrace_connect_options {
   /* May be NULL. Asked about every 50 ms while connecting or attaching; not 0 gives up, with HEADRACE_CANCELLED. */
   int (*interrupted)(void* context);
   void* interrupted_context;
+  /* 1: tensors may lie in GPU memory, where spec.delivery.memory and the process have it so: see "GPU memory" below.
+   * 0: host memory, whatever the input says. */
+  int32_t takes_device;
+  /* The GPUs of this worker's replicas, as CUDA counts them in this process: replica r has gpus[r % num_gpus]. None:
+   * replica r has GPU r, modulo the number of GPUs that the process sees. */
+  int32_t num_gpus;
+  const int32_t* gpus;
+  int32_t device_batches; /* of a replica in GPU memory at a time, those you hold among them; 0: 4 */
 } headrace_connect_options;
 
 /* Asks the loader of this pod what it serves. Attaches to no replica yet, so that several processes of a pod may
@@ -138,6 +147,8 @@ typedef struct headrace_info {
   int64_t cardinality;          /* global batches in an epoch; -1: endless, -2: unknown */
   int32_t num_warnings;
   const char* const* warnings; /* of the plan, such as that Auto became Data */
+  const char* memory;          /* where tensors lie: "Host" or "Pinned" */
+  const char* memory_reason;   /* why there */
 } headrace_info;
 
 headrace_status headrace_get_info(const headrace_dataset* dataset, headrace_info* info);
@@ -188,7 +199,9 @@ typedef struct headrace_tensor {
   size_t size;
   const char* name;
   headrace_dtype dtype;
-  void* data; /* in the ring itself, aligned to 64 bytes; yours to read and write until the batch is freed */
+  /* Aligned to 64 bytes; yours to read and write until the batch is freed. In the ring itself, or where device_type is
+   * 2 in the memory of GPU device_id, and not to be touched by the CPU. */
+  void* data;
   int64_t nbytes;
   int32_t ndim;
   const int64_t* shape;
@@ -201,7 +214,9 @@ typedef struct headrace_tensor {
    *     values together are a tensor of the shape [num_values, shape[2], ...], of which `strides + 1` are the strides.
    * headrace_batch_tensor has looked at them: HEADRACE_CORRUPT if they are not so. */
   const int64_t* row_splits;
-  int64_t num_values; /* 0 where row_splits is NULL */
+  int64_t num_values;  /* 0 where row_splits is NULL */
+  int32_t device_type; /* as DLPack has it: kDLCPU 1, kDLCUDA 2 */
+  int32_t device_id;   /* the GPU, as CUDA counts them in this process */
 } headrace_tensor;
 
 /* Gives the batch's slot back to the loader. The memory of its tensors may be overwritten at once. */
@@ -213,6 +228,29 @@ int64_t headrace_batch_step(const headrace_batch* batch); /* within the epoch, f
 int32_t headrace_batch_num_tensors(const headrace_batch* batch);
 /* Component `index` of the element spec. */
 headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index, headrace_tensor* tensor);
+
+/* ---- GPU memory ----
+ *
+ * With headrace_connect_options.takes_device, where spec.delivery.memory is Pinned, or Auto and this process finds a
+ * GPU: batches are brought to the replica's GPU by a thread of the library, on a stream of its own, ahead of
+ * headrace_next. The slots go back to the loader once they are copied. Components whose rows differ in length stay in
+ * the ring (device_type 1), and keep the slot until the batch is freed.
+ *
+ *   headrace_next(iterator, -1, &batch);             does not wait for the copy
+ *   headrace_batch_use_on_stream(batch, stream);     before what reads the tensors is enqueued
+ *   train<<<..., stream>>>(tensor.data);
+ *   headrace_batch_free(batch);                      may be before the kernel has run
+ *
+ * The library uses the GPU's primary context, as the CUDA runtime does, and opens the driver (libcuda.so.1) itself. */
+
+/* Orders `stream` behind the batch's arrival on its GPU, and what comes to the batch's memory after headrace_batch_free
+ * behind all that `stream` was given to do until then. No host waits. `stream` is a CUstream or cudaStream_t of the
+ * batch's GPU, or (void*)1 or (void*)2 for the legacy and the per-thread default stream; it must live until the batch
+ * is freed. Once for each stream that uses the batch, in any thread. Without effect on a batch in host memory. */
+headrace_status headrace_batch_use_on_stream(const headrace_batch* batch, void* stream);
+/* Copies tensor `index`, its `nbytes` bytes, to host memory, and waits for it; after what the stream that was named
+ * last has been given to do. */
+headrace_status headrace_batch_copy_tensor(const headrace_batch* batch, int32_t index, void* to);
 
 /* ---- Values from a function ----
  *

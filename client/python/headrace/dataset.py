@@ -16,7 +16,7 @@ _WHOLE_WORKER = -1
 
 
 class Batch(Mapping):
-    """One replica's batch of one step: component names to tensors in the ring.
+    """One replica's batch of one step: component names to tensors, in the ring or on the GPU.
 
     A tensor is an Array, or Strings or Ragged where its rows differ in length.
 
@@ -260,6 +260,16 @@ class DistributedDataset:
         return self._info["effective_policy"]
 
     @property
+    def memory(self) -> str:
+        """Where tensors lie: "Host", in the ring, or "Pinned", brought to the trainer's GPU."""
+        return self._info["memory"]
+
+    @property
+    def memory_reason(self) -> str:
+        """Why there."""
+        return self._info["memory_reason"]
+
+    @property
     def warnings(self) -> Sequence[str]:
         """The plan's, such as that Auto became Data, and why."""
         return tuple(self._info["warnings"])
@@ -319,14 +329,36 @@ class DistributedDataset:
         return self._epochs.start(DistributedIterator)
 
 
-def connect(directory: Optional[str] = None, *, timeout: Optional[float] = None) -> DistributedDataset:
+def connect(
+    directory: Optional[str] = None,
+    *,
+    timeout: Optional[float] = None,
+    memory: Optional[str] = None,
+    gpus: Optional[Sequence[int]] = None,
+    device_batches: Optional[int] = None,
+) -> DistributedDataset:
     """Connects to the loader of this pod.
 
     ``directory`` is the run directory; default: $HEADRACE_DIR, else /run/headrace. Waits up to ``timeout`` seconds
     (default: $HEADRACE_LOADER_TIMEOUT, else 60) for the loader to start. An error of the loader itself, such as a path
     that matches no file, is raised as its own class of headrace.Error.
+
+    ``memory`` is "host" for tensors in the ring whatever the input says, or None for spec.delivery.memory: on the GPU
+    where that is Pinned, or Auto and this process finds one. Replica r then has GPU ``gpus[r % len(gpus)]``; by default
+    GPU r, modulo the number that the process sees. ``device_batches`` is how many batches of a replica GPU memory is
+    there for, those that the trainer holds among them; by default 4.
     """
     import os
 
+    if memory not in (None, "host"):
+        raise InvalidArgumentError(f"memory={memory!r}: want 'host', or None for what spec.delivery.memory says")
+
     path = None if directory is None else os.fspath(directory)
-    return DistributedDataset(_native.Dataset.connect(path, -1 if timeout is None else int(timeout * 1000)))
+    native = _native.Dataset.connect(
+        path,
+        -1 if timeout is None else int(timeout * 1000),
+        takes_device=memory is None,
+        gpus=list(gpus or ()),
+        device_batches=device_batches or 0,
+    )
+    return DistributedDataset(native)

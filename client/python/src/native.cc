@@ -6,6 +6,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstring>
 #include <memory>
@@ -42,12 +43,15 @@ std::string TypeString(const headrace_dtype& dtype) {
   return (dtype.bits == 8 ? "|" : "<") + std::string(1, kind) + std::to_string(dtype.bits / 8);
 }
 
+constexpr int64_t kNoStream = -1;  // DLPack's: the consumer asks for no order
+
 // One tensor of a batch, in place, or a part of it.
 struct Buffer {
   SharedBatch batch;
   headrace_tensor tensor;
   std::vector<int64_t> part_shape;  // of a part, in place of the tensor's
   bool readonly = false;
+  int32_t index = 0;  // of the component
 
   const int64_t* shape() const { return part_shape.empty() ? tensor.shape : part_shape.data(); }
 
@@ -100,8 +104,24 @@ struct Buffer {
     return interface;
   }
 
-  // A capsule that holds the batch by itself. `as_bytes`: booleans as uint8, for consumers that know no other.
-  nb::object Capsule(bool as_bytes) const {
+  bool on_device() const { return tensor.device_type != kDLCPU; }
+
+  // Copies the whole tensor to host memory.
+  void CopyTo(uintptr_t address) const {
+    headrace_status status;
+    {
+      nb::gil_scoped_release released;
+      status = headrace_batch_copy_tensor(batch.get(), index, reinterpret_cast<void*>(address));
+    }
+    Check(status);
+  }
+
+  // A capsule that holds the batch by itself. `as_bytes`: booleans as uint8, for consumers that know no other. The
+  // consumer uses a tensor on a GPU by `stream`, which is ordered behind its arrival.
+  nb::object Capsule(bool as_bytes, int64_t stream) const {
+    if (on_device() && stream != kNoStream) {
+      Check(headrace_batch_use_on_stream(batch.get(), reinterpret_cast<void*>(stream)));
+    }
     struct Managed {
       DLManagedTensor tensor;
       Buffer buffer;
@@ -111,7 +131,7 @@ struct Buffer {
     managed->tensor.deleter = [](DLManagedTensor* self) { delete static_cast<Managed*>(self->manager_ctx); };
     const uint8_t code = as_bytes ? 1 : tensor.dtype.code;
     managed->tensor.dl_tensor = {tensor.data,
-                                 {kDLCPU, 0},
+                                 {tensor.device_type, tensor.device_id},
                                  tensor.ndim,
                                  {code, tensor.dtype.bits, tensor.dtype.lanes},
                                  const_cast<int64_t*>(managed->buffer.shape()),
@@ -147,7 +167,7 @@ struct Batch {
   SharedBatch handle;
 
   Buffer At(int32_t index) const {
-    Buffer buffer{handle, {}, {}};
+    Buffer buffer{handle, {}, {}, false, index};
     buffer.tensor.size = sizeof(headrace_tensor);
     Check(headrace_batch_tensor(handle.get(), index, &buffer.tensor));
     return buffer;
@@ -207,12 +227,17 @@ class Iterator {
 
 class Dataset {
  public:
-  static Dataset Connect(const std::optional<std::string>& directory, int64_t timeout_ms) {
+  static Dataset Connect(const std::optional<std::string>& directory, int64_t timeout_ms, bool takes_device,
+                         const std::vector<int32_t>& gpus, int32_t device_batches) {
     headrace_connect_options options{};
     options.size = sizeof(options);
     options.directory = directory ? directory->c_str() : nullptr;
     options.timeout_ms = timeout_ms;
     options.interrupted = LookAtSignals;
+    options.takes_device = takes_device ? 1 : 0;
+    options.num_gpus = static_cast<int32_t>(gpus.size());
+    options.gpus = gpus.data();
+    options.device_batches = device_batches;
     headrace_dataset* handle = nullptr;
     headrace_status status;
     {
@@ -274,6 +299,8 @@ class Dataset {
     fields["effective_policy"] = info.effective_policy;
     fields["cardinality"] = info.cardinality;
     fields["warnings"] = warnings;
+    fields["memory"] = info.memory;
+    fields["memory_reason"] = info.memory_reason;
     fields["element_spec"] = headrace_element_spec_string(handle_.get());
     return fields;
   }
@@ -295,13 +322,18 @@ NB_MODULE(_native, module) {
       .def_prop_ro("dtype", [](const Buffer& buffer) { return buffer.tensor.dtype.name; })
       .def_prop_ro("shape", [](const Buffer& buffer) { return ToTuple(buffer.shape(), buffer.tensor.ndim); })
       .def_prop_ro("nbytes", [](const Buffer& buffer) { return buffer.tensor.nbytes; })
+      .def_prop_ro("type_string", [](const Buffer& buffer) { return TypeString(buffer.tensor.dtype); })
       .def_prop_ro("is_variable", [](const Buffer& buffer) { return buffer.tensor.row_splits != nullptr; })
       .def_prop_ro("__array_interface__", &Buffer::ArrayInterface)
       .def("memory", [](const Buffer& buffer) { return Memory{buffer}; })
       .def("values", &Buffer::Values)
       .def("row_splits", &Buffer::RowSplits)
       .def("rows", &Buffer::Rows, "begin"_a, "end"_a)
-      .def("dlpack", &Buffer::Capsule, "as_bytes"_a = false);
+      .def_prop_ro(
+          "device",
+          [](const Buffer& buffer) { return nb::make_tuple(buffer.tensor.device_type, buffer.tensor.device_id); })
+      .def("copy_to", &Buffer::CopyTo, "address"_a)
+      .def("dlpack", &Buffer::Capsule, "as_bytes"_a = false, "stream"_a = kNoStream);
 
   const nb::class_<Memory> memory(module, "Memory", nb::type_slots(memory_slots));
 
@@ -317,7 +349,8 @@ NB_MODULE(_native, module) {
       .def("position", &Iterator::At);
 
   nb::class_<Dataset>(module, "Dataset")
-      .def_static("connect", &Dataset::Connect, "directory"_a.none(), "timeout_ms"_a)
+      .def_static("connect", &Dataset::Connect, "directory"_a.none(), "timeout_ms"_a, "takes_device"_a, "gpus"_a,
+                  "device_batches"_a)
       .def("iterate", &Dataset::Iterate, "replica"_a, "start"_a.none())
       .def("components", &Dataset::Components)
       .def("input_context", &Dataset::InputContext)

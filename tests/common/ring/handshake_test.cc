@@ -22,6 +22,8 @@ HandshakeReply Sample() {
   reply.warnings = {"Auto became Data"};
   reply.element_spec = {{"x", DType::kFloat32, {kUnknownDim, 8}}, {"label", DType::kInt64, {kUnknownDim}}};
   reply.cardinality = kInfiniteCardinality;
+  reply.memory = MemoryKind::kPinned;
+  reply.on_demand = true;
   return reply;
 }
 
@@ -38,6 +40,20 @@ TEST(Handshake, ReplyComesBackAsItWas) {
   EXPECT_EQ(decoded->warnings, std::vector<std::string>{"Auto became Data"});
   EXPECT_EQ(decoded->element_spec, Sample().element_spec);
   EXPECT_EQ(decoded->cardinality, kInfiniteCardinality);
+  EXPECT_EQ(decoded->memory, MemoryKind::kPinned);
+  EXPECT_TRUE(decoded->on_demand);
+}
+
+TEST(Handshake, LoaderOfBeforeDeliversToHostMemory) {
+  std::string text = EncodeReply(Sample());
+  for (const std::string field : {R"("memory":"Pinned",)", R"("onDemand":true,)"}) {
+    ASSERT_NE(text.find(field), std::string::npos) << text;
+    text.erase(text.find(field), field.size());
+  }
+  auto decoded = DecodeReply(text);
+  ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
+  EXPECT_EQ(decoded->memory, MemoryKind::kHost);
+  EXPECT_FALSE(decoded->on_demand);
 }
 
 TEST(Handshake, ErrorsKeepTheirCode) {
@@ -48,13 +64,18 @@ TEST(Handshake, ErrorsKeepTheirCode) {
 }
 
 TEST(Handshake, RequestsNameTheReplicaOrNone) {
-  EXPECT_EQ(*DecodeRequest(EncodeRequest(3)), 3);
-  EXPECT_EQ(*DecodeRequest(EncodeRequest(-1)), -1);
+  const auto attaching = DecodeRequest(EncodeRequest({3, "Pinned: GPU 3"}));
+  ASSERT_TRUE(attaching.ok()) << attaching.status().ToString();
+  EXPECT_EQ(attaching->replica, 3);
+  EXPECT_EQ(attaching->memory, "Pinned: GPU 3");
+  EXPECT_EQ(DecodeRequest(EncodeRequest({}))->replica, -1);
+  EXPECT_EQ(DecodeRequest(EncodeRequest({0, std::string(1000, 'x')}))->memory.size(), 400U);
 }
 
 TEST(Handshake, RefusesOtherText) {
-  for (const char* text : {"", "{", "[]", "{}", R"({"version":2})", R"({"version":1,"replica":"x"})",
-                           R"({"version":1,"replica":-2})", R"({"version":1,"replica":99999999999})"}) {
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"version":2})", R"({"version":1,"replica":"x"})", R"({"version":1,"replica":-2})",
+        R"({"version":1,"replica":99999999999})", R"({"version":1,"replica":1,"memory":7})"}) {
     EXPECT_EQ(DecodeRequest(text).status().code(), Code::kInternal) << text;
   }
   EXPECT_THAT(DecodeRequest(R"({"version":2})").status().message(), HasSubstr("version is 2, want 1"));

@@ -24,7 +24,7 @@ TEST(Device, WorksWithoutADriver) {
 
 TEST(Device, EveryGpuRunsOurCode) {
   const Report report = Probe();
-  if (report.gpus.empty()) GTEST_SKIP() << "no GPU here: " << HostReason(report);
+  if (report.gpus.empty()) GTEST_SKIP() << "no GPU here: " << GpuText(report);
   for (size_t i = 0; i < report.gpus.size(); ++i) {
     const Status status = CheckGpu(static_cast<int>(i));
     EXPECT_TRUE(status.ok()) << status.ToString();
@@ -32,14 +32,14 @@ TEST(Device, EveryGpuRunsOurCode) {
   EXPECT_EQ(CheckGpu(static_cast<int>(report.gpus.size())).code(), Code::kNotFound);
 }
 
-TEST(Device, HostReasonNamesTheFirstThingMissing) {
-  EXPECT_EQ(HostReason({}), "Host: this build is without CUDA");
-  EXPECT_EQ(HostReason({.runtime_version = 13050}), "Host: no CUDA driver in this process");
-  EXPECT_EQ(HostReason({.runtime_version = 13050, .driver_version = 12040, .gpu_error = "driver too old"}),
-            "Host: the CUDA driver gives no GPU: driver too old");
-  EXPECT_EQ(HostReason({.runtime_version = 13050, .driver_version = 13050}), "Host: the CUDA driver sees no GPU");
-  EXPECT_EQ(HostReason({.runtime_version = 13050, .driver_version = 13050, .gpus = {Gpu{}}}),
-            "Host: this version delivers to host memory only");
+TEST(Device, TextNamesTheFirstThingMissing) {
+  EXPECT_EQ(GpuText({}), "this build is without CUDA");
+  EXPECT_EQ(GpuText({.runtime_version = 13050}), "no CUDA driver in this process");
+  EXPECT_EQ(GpuText({.runtime_version = 13050, .driver_version = 12040, .gpu_error = "driver too old"}),
+            "the CUDA driver gives no GPU: driver too old");
+  EXPECT_EQ(GpuText({.runtime_version = 13050, .driver_version = 13050}), "the CUDA driver sees no GPU");
+  EXPECT_EQ(GpuText({.runtime_version = 13050, .driver_version = 13050, .gpus = {Gpu{}}}), "1 GPU");
+  EXPECT_EQ(GpuText({.runtime_version = 13050, .driver_version = 13050, .gpus = {Gpu{}, Gpu{}}}), "2 GPUs");
 }
 
 TEST(Device, VersionsReadAsTheirVendorsWriteThem) {

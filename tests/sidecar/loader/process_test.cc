@@ -87,7 +87,7 @@ class Loader : public testing::Test {
     });
     if (!connected) return Unavailable("the loader does not listen");
     sockets_.push_back(socket);
-    RETURN_IF_ERROR(ring::SendMessage(socket, ring::EncodeRequest(replica), -1));
+    RETURN_IF_ERROR(ring::SendMessage(socket, ring::EncodeRequest({replica, ""}), -1));
     int fd = -1;
     ASSIGN_OR_RETURN(const std::string text, ring::ReceiveMessage(socket, 30000, &fd));
     ASSIGN_OR_RETURN(const ring::HandshakeReply reply, ring::DecodeReply(text));

@@ -1,0 +1,14 @@
+// Where a worker's batches go: spec.delivery.memory, held against what the trainer takes and what its process finds.
+#pragma once
+
+#include <vector>
+
+#include "client/connection.h"
+
+namespace headrace::client {
+
+// One destination a replica, all of a kind. Opens the CUDA driver where the input and the trainer allow a GPU. Errors:
+// InvalidArgument where the trainer names GPUs that are not there; those of gpu::CountGpus where the input says Pinned.
+Result<std::vector<Destination>> ChooseDestinations(const ConnectPolicy& policy, const ring::HandshakeReply& reply);
+
+}  // namespace headrace::client

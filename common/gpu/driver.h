@@ -1,0 +1,54 @@
+// The CUDA driver (libcuda.so.1), opened by those who ask for it: what links this starts on machines without one.
+#pragma once
+
+#include <string>
+
+#include "common/base/status.h"
+#include "common/gpu/abi.h"
+
+namespace headrace::gpu {
+
+// Names another file than libcuda.so.1, for tests against a stand-in.
+inline constexpr char kLibraryEnv[] = "HEADRACE_LIBCUDA";
+inline constexpr int kOldestDriver = 12000;  // CUDA 12.0, as cuDriverGetVersion codes it
+
+// The driver's functions, by the names it exports. Constant once open; any thread.
+struct Driver {
+  // Opens the driver and initialises it at the first call that works; it stays open as long as the process. Makes no
+  // context. Errors: NotFound without a driver or a GPU; Unavailable where the driver is too old or refuses, or in a
+  // process forked from one that had opened it.
+  static Result<const Driver*> Open();
+
+  // OK for kSuccess; else an error that says `call`, CUDA's name of it and what to do.
+  Status Check(Error error, const std::string& call) const;
+
+  Error (*init)(unsigned flags);
+  Error (*driver_get_version)(int* version);
+  Error (*get_error_name)(Error error, const char** name);
+  Error (*get_error_string)(Error error, const char** text);
+  Error (*device_get_count)(int* count);
+  Error (*device_get)(Device* device, int ordinal);
+  Error (*device_primary_ctx_retain)(ContextHandle* context, Device device);
+  Error (*device_primary_ctx_release)(Device device);
+  Error (*ctx_push_current)(ContextHandle context);
+  Error (*ctx_pop_current)(ContextHandle* context);
+  Error (*mem_host_register)(void* memory, size_t bytes, unsigned flags);
+  Error (*mem_host_unregister)(void* memory);
+  Error (*mem_alloc)(DevicePtr* memory, size_t bytes);
+  Error (*mem_free)(DevicePtr memory);
+  Error (*memcpy_htod_async)(DevicePtr to, const void* from, size_t bytes, Stream stream);
+  Error (*memcpy_dtoh_async)(void* to, DevicePtr from, size_t bytes, Stream stream);
+  Error (*stream_create)(Stream* stream, unsigned flags);
+  Error (*stream_destroy)(Stream stream);
+  Error (*stream_synchronize)(Stream stream);
+  Error (*stream_wait_event)(Stream stream, Event event, unsigned flags);
+  Error (*event_create)(Event* event, unsigned flags);
+  Error (*event_destroy)(Event event);
+  Error (*event_record)(Event event, Stream stream);
+  Error (*event_synchronize)(Event event);
+};
+
+// The number of GPUs that this process sees, 1 at least. Errors: as Driver::Open's.
+Result<int> CountGpus();
+
+}  // namespace headrace::gpu

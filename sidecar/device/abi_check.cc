@@ -1,0 +1,76 @@
+// Holds common/gpu/abi.h and common/gpu/driver.h, which are written by hand, against the toolkit's header. Only
+// compiled.
+#include <cuda.h>
+
+#include <type_traits>
+
+#include "common/gpu/driver.h"
+
+namespace headrace::device {
+namespace {
+
+// Enumerations are passed as the integers they are; the driver's types differ from ours in name only.
+template <typename Ours, typename Theirs>
+constexpr bool SameWord() {
+  if (std::is_pointer_v<Ours> != std::is_pointer_v<Theirs>) return false;
+  return sizeof(Ours) == sizeof(Theirs) && std::is_scalar_v<Ours> && std::is_scalar_v<Theirs>;
+}
+
+template <typename Ours, typename... OurParameters, typename Theirs, typename... TheirParameters>
+constexpr bool SameCall(Ours (*)(OurParameters...), Theirs (*)(TheirParameters...)) {
+  if constexpr (sizeof...(OurParameters) != sizeof...(TheirParameters)) {
+    return false;
+  } else {
+    return SameWord<Ours, Theirs>() && (SameWord<OurParameters, TheirParameters>() && ...);
+  }
+}
+
+static_assert(std::is_same_v<gpu::DevicePtr, CUdeviceptr> && std::is_same_v<gpu::Device, CUdevice>);
+static_assert(std::is_same_v<gpu::ContextHandle, CUcontext> && std::is_same_v<gpu::Stream, CUstream> &&
+              std::is_same_v<gpu::Event, CUevent>);
+static_assert(gpu::kSuccess == CUDA_SUCCESS && gpu::kErrorInvalidValue == CUDA_ERROR_INVALID_VALUE);
+static_assert(gpu::kErrorOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(gpu::kErrorNotInitialized == CUDA_ERROR_NOT_INITIALIZED);
+static_assert(gpu::kErrorDeinitialized == CUDA_ERROR_DEINITIALIZED);
+static_assert(gpu::kErrorDeviceUnavailable == CUDA_ERROR_DEVICE_UNAVAILABLE);
+static_assert(gpu::kErrorNoDevice == CUDA_ERROR_NO_DEVICE && gpu::kErrorInvalidDevice == CUDA_ERROR_INVALID_DEVICE);
+static_assert(gpu::kErrorInvalidContext == CUDA_ERROR_INVALID_CONTEXT);
+static_assert(gpu::kErrorInvalidHandle == CUDA_ERROR_INVALID_HANDLE);
+static_assert(gpu::kErrorIllegalAddress == CUDA_ERROR_ILLEGAL_ADDRESS);
+static_assert(gpu::kErrorHostMemoryAlreadyRegistered == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+static_assert(gpu::kErrorHostMemoryNotRegistered == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+static_assert(gpu::kErrorSystemDriverMismatch == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+static_assert(gpu::kErrorCompatNotSupportedOnDevice == CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE);
+static_assert(gpu::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(gpu::kEventBlockingSync == CU_EVENT_BLOCKING_SYNC && gpu::kEventDisableTiming == CU_EVENT_DISABLE_TIMING);
+static_assert(gpu::kMemHostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE);
+
+constexpr gpu::Driver kOurs{};
+// cuda.h renames a function to the version that the driver exports, so these are the names that driver.cc looks up.
+static_assert(SameCall(kOurs.init, decltype(&cuInit){}));
+static_assert(SameCall(kOurs.driver_get_version, decltype(&cuDriverGetVersion){}));
+static_assert(SameCall(kOurs.get_error_name, decltype(&cuGetErrorName){}));
+static_assert(SameCall(kOurs.get_error_string, decltype(&cuGetErrorString){}));
+static_assert(SameCall(kOurs.device_get_count, decltype(&cuDeviceGetCount){}));
+static_assert(SameCall(kOurs.device_get, decltype(&cuDeviceGet){}));
+static_assert(SameCall(kOurs.device_primary_ctx_retain, decltype(&cuDevicePrimaryCtxRetain){}));
+static_assert(SameCall(kOurs.device_primary_ctx_release, decltype(&cuDevicePrimaryCtxRelease_v2){}));
+static_assert(SameCall(kOurs.ctx_push_current, decltype(&cuCtxPushCurrent_v2){}));
+static_assert(SameCall(kOurs.ctx_pop_current, decltype(&cuCtxPopCurrent_v2){}));
+static_assert(SameCall(kOurs.mem_host_register, decltype(&cuMemHostRegister_v2){}));
+static_assert(SameCall(kOurs.mem_host_unregister, decltype(&cuMemHostUnregister){}));
+static_assert(SameCall(kOurs.mem_alloc, decltype(&cuMemAlloc_v2){}));
+static_assert(SameCall(kOurs.mem_free, decltype(&cuMemFree_v2){}));
+static_assert(SameCall(kOurs.memcpy_htod_async, decltype(&cuMemcpyHtoDAsync_v2){}));
+static_assert(SameCall(kOurs.memcpy_dtoh_async, decltype(&cuMemcpyDtoHAsync_v2){}));
+static_assert(SameCall(kOurs.stream_create, decltype(&cuStreamCreate){}));
+static_assert(SameCall(kOurs.stream_destroy, decltype(&cuStreamDestroy_v2){}));
+static_assert(SameCall(kOurs.stream_synchronize, decltype(&cuStreamSynchronize){}));
+static_assert(SameCall(kOurs.stream_wait_event, decltype(&cuStreamWaitEvent){}));
+static_assert(SameCall(kOurs.event_create, decltype(&cuEventCreate){}));
+static_assert(SameCall(kOurs.event_destroy, decltype(&cuEventDestroy_v2){}));
+static_assert(SameCall(kOurs.event_record, decltype(&cuEventRecord){}));
+static_assert(SameCall(kOurs.event_synchronize, decltype(&cuEventSynchronize){}));
+
+}  // namespace
+}  // namespace headrace::device
