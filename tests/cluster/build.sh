@@ -26,6 +26,8 @@ mkdir -p "$BIN"
 exec 9> "$BIN.lock"
 flock -n 9 || { say "another build runs; waiting for it"; flock 9; }
 
+"$(dirname "${BASH_SOURCE[0]}")/dra_driver/build.sh" >/dev/null
+
 missing=()
 while read -r path version; do is_built "$path" "$version" || missing+=("$path $version"); done < <(wanted)
 [ ${#missing[@]} -gt 0 ] || exit 0

@@ -85,7 +85,7 @@ start_control_plane() {
 
 write_node_config() {  # N DIR
   local i=$1 d=$2
-  mkdir -p "$d"/{cni,kubelet}; : > resolv.conf
+  mkdir -p "$d"/{cdi,cni,kubelet}; : > resolv.conf
   cat > "$d/cni/10-bridge.conflist" <<C
 {"cniVersion":"1.0.0","name":"pods","plugins":[{"type":"bridge","bridge":"cni0","isGateway":true,"ipMasq":false,"hairpinMode":true,"ipam":{"type":"host-local","dataDir":"$d/ipam","ranges":[[{"subnet":"10.91.$i.0/24"}]],"routes":[{"dst":"0.0.0.0/0"}]}}]}
 C
@@ -107,6 +107,7 @@ state = "$d/state"
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
+  cdi_spec_dirs = ["$d/cdi"]
 [plugins.'io.containerd.cri.v1.runtime'.cni]
   bin_dirs = ["/usr/lib/cni"]
   conf_dir = "$d/cni"

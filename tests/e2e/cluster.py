@@ -22,6 +22,8 @@ PLURALS = {
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
     "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims",
+    "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
     "DistributedInput": "/apis/headrace.dev/v1alpha1/namespaces/{}/distributedinputs",
 }
 

@@ -53,26 +53,16 @@ def test_the_operator_says_why_it_does_not_accept(cluster, namespace):
     assert cluster.condition(namespace, "bad", "Ready")["status"] == "False"
 
 
-def pod_of(job, namespace):
-    template = job["spec"]["template"]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "lonely", "namespace": namespace, "labels": template["metadata"]["labels"]},
-        "spec": template["spec"],
-    }
-
-
 def test_a_pod_that_names_no_input_is_refused(cluster, namespace):
     cluster.create(workload.distributed_input(namespace, "clicks", workload.range_spec(8, 4)))
     cluster.wait_condition(namespace, "clicks", "Accepted", "True")
-    error = refused(cluster, pod_of(workload.job(namespace, "j", "click", 1), namespace))
+    error = refused(cluster, workload.pod_of(workload.job(namespace, "j", "click", 1), namespace))
     assert 'no DistributedInput "click"' in error.message
     assert "clicks" in error.message  # what may have been meant
 
 
 def test_a_pod_that_names_a_refused_input_is_refused(cluster, namespace):
     not_accepted(cluster, namespace)
-    error = refused(cluster, pod_of(workload.job(namespace, "j", "bad", 1), namespace))
+    error = refused(cluster, workload.pod_of(workload.job(namespace, "j", "bad", 1), namespace))
     assert "not Accepted" in error.message
     assert "spec.source.tensors[0]" in error.message

@@ -120,6 +120,17 @@ def job(namespace, name, input_name, workers, script="print_values.py", environm
     }
 
 
+def pod_of(job, namespace):
+    """A pod by itself, as the Job would make it."""
+    template = job["spec"]["template"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "lonely", "namespace": namespace, "labels": template["metadata"]["labels"]},
+        "spec": template["spec"],
+    }
+
+
 def printed_steps(log):
     """The steps that a print_values.py trainer printed: steps[s][r] is the list of values of replica r."""
     steps = [json.loads(line) for line in log.splitlines() if line.startswith('{"step"')]
