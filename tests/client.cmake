@@ -21,6 +21,8 @@ add_dependencies(client_pinned_lifetime_test pinned_trainer)
 set_tests_properties(client/pinned client/pinned_lifetime PROPERTIES
   ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
 
+headrace_test(client/gpu DEPS headrace::client fakes_fake_loader LABELS "unit;gpu")  # skipped without a GPU
+
 # Compiled as C, against the shared library.
 add_executable(client_c_abi_test client/c_abi_test.c)
 set_target_properties(client_c_abi_test PROPERTIES

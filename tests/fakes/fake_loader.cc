@@ -258,7 +258,7 @@ Status FakeLoader::PublishStep(uint64_t epoch, uint64_t step) {
         if (!spec.shape.empty()) extent.dims[0] = rows;
         if (IsDense(spec)) {
           extent.bytes = RowBytes(spec) * static_cast<uint64_t>(rows);
-          FillTensor(spec, label, rows, slot + offset);
+          if (options_.fill) FillTensor(spec, label, rows, slot + offset);
           offset += Aligned(extent.bytes);
           continue;
         }

@@ -33,6 +33,7 @@ struct FakeLoaderOptions {
   bool partial_last_step = false;  // the last replica has no data in the last step, which is flagged kPartialStep
   bool all_dtypes = false;
   bool variable = false;  // the components of variable length
+  bool fill = true;       // false: dense tensors hold what the slot held, for those who measure the way from there on
   MemoryKind memory = MemoryKind::kAuto;
   bool on_demand = false;  // what the handshake says of it
   // Called before each batch is published, to spoil it.
