@@ -190,7 +190,7 @@ class Reviewer {
     verdict.result = "injected";
     verdict.reason = reason;
     verdict.patch = std::move(patch).value();
-    verdict.warnings = InjectWarnings(pod, plan.spec);
+    verdict.warnings = InjectWarnings(pod, asked.plan.spec);
     return verdict;
   }
 
