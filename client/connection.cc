@@ -160,7 +160,7 @@ Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t ti
 
 void Connection::Release(const Arrival& arrival, std::span<const gpu::Stream> users) {
   if (IsForked()) return;
-  if (arrival.has_slot) reader_->Release(arrival.view);
+  if (arrival.has_slot && IsLastHolder(arrival.slot_holders)) reader_->Release(arrival.view);
   if (arrival.buffer != nullptr) device_->GiveBack(arrival.buffer, users);
 }
 

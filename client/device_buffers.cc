@@ -29,19 +29,17 @@ Status DeviceBuffers::Prepare() {
 DeviceBuffers::~DeviceBuffers() {
   if (context_ == nullptr) return;
   const gpu::Driver& driver = context_->driver();
-  {
-    const Current current(*context_);
-    if (fill_stream_ != nullptr) driver.stream_synchronize(fill_stream_);
-    for (const auto& buffer : buffers_) {
-      for (size_t i = 0; i < buffer->users; ++i) driver.event_synchronize(buffer->used[i]);
-      for (const gpu::Event event : buffer->used) driver.event_destroy(event);
-      if (buffer->filled != nullptr) driver.event_destroy(buffer->filled);
-      if (buffer->memory != 0) driver.mem_free(buffer->memory);
-    }
-    if (fill_stream_ != nullptr) driver.stream_destroy(fill_stream_);
-    if (read_stream_ != nullptr) driver.stream_destroy(read_stream_);
-    if (registered_) driver.mem_host_unregister(options_.ring.data());
+  const Current current(*context_);
+  if (fill_stream_ != nullptr) driver.stream_synchronize(fill_stream_);
+  for (const auto& buffer : buffers_) {
+    for (size_t i = 0; i < buffer->users; ++i) driver.event_synchronize(buffer->used[i]);
+    for (const gpu::Event event : buffer->used) driver.event_destroy(event);
+    driver.event_destroy(buffer->filled);
+    driver.mem_free(buffer->memory);
   }
+  if (fill_stream_ != nullptr) driver.stream_destroy(fill_stream_);
+  if (read_stream_ != nullptr) driver.stream_destroy(read_stream_);
+  if (registered_) driver.mem_host_unregister(options_.ring.data());
 }
 
 Result<std::unique_ptr<DeviceBuffers::Buffer>> DeviceBuffers::MakeBuffer() {
@@ -112,6 +110,12 @@ Status DeviceBuffers::Fill(Buffer& buffer, const uint8_t* slot, std::span<const 
 Status DeviceBuffers::AwaitFilled(const Buffer& buffer) {
   const Current current(*context_);
   return Check(context_->driver().event_synchronize(buffer.filled), "copying a batch to the GPU: cuEventSynchronize");
+}
+
+// An error here is the one that the Fill has told.
+void DeviceBuffers::AwaitFills() {
+  const Current current(*context_);
+  context_->driver().stream_synchronize(fill_stream_);
 }
 
 Status DeviceBuffers::UseOn(const Buffer& buffer, gpu::Stream stream) {

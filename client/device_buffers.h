@@ -64,6 +64,9 @@ class DeviceBuffers {
   // Waits until the copy is done, and the slot is read.
   Status AwaitFilled(const Buffer& buffer);
 
+  // Waits for all copies, also of a Fill that failed.
+  void AwaitFills();
+
   // Makes `stream` wait until the buffer is filled. Any thread.
   Status UseOn(const Buffer& buffer, gpu::Stream stream);
   // Copies out of a buffer when all that `user` (null: none) was given to do is done, and waits for it. Any thread.

@@ -51,7 +51,7 @@ Prefetch::~Prefetch() {
   buffers_.Wake();
   thread_.join();
   for (const Arrival& arrival : ready_) {
-    if (arrival.has_slot) ring_.release(arrival.view);
+    if (arrival.has_slot && IsLastHolder(arrival.slot_holders)) ring_.release(arrival.view);
     buffers_.GiveBack(arrival.buffer, {});
   }
 }
@@ -112,14 +112,19 @@ Status Prefetch::Send(DeviceBuffers::Buffer* buffer, const ring::SlotView& view)
   arrival.extents.assign(view.extents.begin(), view.extents.end());
   arrival.view.extents = arrival.extents;
   arrival.has_slot = !std::all_of(arrival.extents.begin(), arrival.extents.end(), GoesToDevice);
-  if (!arrival.has_slot) arrival.view.data = nullptr;
+  if (arrival.has_slot) {
+    arrival.slot_holders = std::make_shared<std::atomic<int>>(2);
+  } else {
+    arrival.view.data = nullptr;
+  }
   const Status filled = buffers_.Fill(*buffer, view.data, DeviceRanges(view.extents));
-  copies_.push_back({buffer, view, arrival.has_slot});
   if (!filled.ok()) {
-    copies_.back().keeps_slot = false;
+    buffers_.AwaitFills();
+    ring_.release(view);
     buffers_.GiveBack(buffer, {});
     return filled;
   }
+  copies_.push_back({buffer, view, arrival.slot_holders});
   {
     const std::lock_guard lock(mutex_);
     ready_.push_back(std::move(arrival));
@@ -133,7 +138,7 @@ Status Prefetch::FinishOldest() {
   const Copy copy = copies_.front();
   copies_.pop_front();
   const Status copied = buffers_.AwaitFilled(*copy.buffer);
-  if (!copy.keeps_slot) ring_.release(copy.view);
+  if (IsLastHolder(copy.slot_holders)) ring_.release(copy.view);
   return copied;
 }
 

@@ -41,18 +41,18 @@ class Prefetch {
   bool failed();
 
  private:
-  // A copy under way, from a slot that is still ours.
+  // A copy under way, from a slot that goes back no sooner than when it is done.
   struct Copy {
     DeviceBuffers::Buffer* buffer;
     ring::SlotView view;
-    bool keeps_slot;  // the trainer's batch gives it back
+    std::shared_ptr<std::atomic<int>> slot_holders;  // as Arrival's
   };
 
   void Run();
   // From the first batch to the end of the epoch, an error, or stop_.
   Result<Outcome> RunEpoch();
   Status Send(DeviceBuffers::Buffer* buffer, const ring::SlotView& view);
-  // Waits for the oldest copy and gives its slot back.
+  // Waits for the oldest copy and lets go of its slot.
   Status FinishOldest();
   // Sleeps until the trainer gives a buffer back; says meanwhile that there is none.
   void AwaitBuffer();

@@ -145,6 +145,24 @@ TEST_F(PinnedTest, TensorOfVariableLengthStaysInTheRing) {
   EXPECT_EQ(headrace_next(iterator, 10000, &batch), HEADRACE_END);
 }
 
+TEST_F(PinnedTest, SlotOfAFreedBatchWaitsForItsCopy) {
+  options_.variable = true;
+  auto loader = StartLoader();
+  FakeCudaHoldCopies(1);
+  ASSERT_EQ(ConnectDevice(), HEADRACE_OK) << headrace_last_error();
+  headrace_batch* batch = Next(Iterate(0));
+  TrainerStream stream;
+  ASSERT_EQ(headrace_batch_use_on_stream(batch, stream.handle()), HEADRACE_OK) << headrace_last_error();
+  std::vector<int64_t> labels(4);
+  stream.Read(Tensor(batch, 0), labels.data());
+  headrace_batch_free(batch);
+  EXPECT_EQ(loader->header(0).released.load(), 0U) << "the GPU has yet to read it";
+  FakeCudaHoldCopies(0);
+  stream.Synchronize();
+  EXPECT_EQ(labels, Labels(0, 0));
+  EXPECT_TRUE(Eventually([&] { return loader->header(0).released.load() >= 1; }));
+}
+
 TEST_F(PinnedTest, TrainerThatKeepsEverythingIsTold) {
   options_.steps = 8;
   auto loader = StartLoader();
