@@ -132,7 +132,8 @@ std::string LoaderGroup::Death(int64_t worker) {
 std::string LoaderGroup::FunctionDeath(int64_t worker) {
   const auto w = static_cast<size_t>(worker);
   const std::optional<int> status = w < functions_.size() ? functions_[w].Wait(0) : std::nullopt;
-  if (!status) return "";
+  // Its loader takes the socket away once the function is there: what happens then is the loader's to tell.
+  if (!status || access((RunDirectory(worker) + "/" + names::kFunctionSocketFile).c_str(), F_OK) != 0) return "";
   return "spec.source.function.command: the function of worker " + std::to_string(worker) + " ended with status " +
          std::to_string(*status) + " before it called headrace.serve()";
 }

@@ -42,7 +42,8 @@ class LoaderGroup {
   pid_t pid(int64_t worker) const { return loaders_[static_cast<size_t>(worker)].pid(); }
   // Why worker's loader is not there: its exit status and last log lines. Empty while it runs.
   std::string Death(int64_t worker);
-  // Why a loader that does not come waits in vain: its function has ended. Empty while that runs, and without one.
+  // Why a loader that does not come waits in vain: its function has ended and never came to it. Empty while that runs
+  // or once it came, and without one.
   std::string FunctionDeath(int64_t worker);
 
  private:

@@ -7,18 +7,22 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 
 set(HEADRACE_SANITIZE "" CACHE STRING "Sanitizers for everything: 'address,undefined', 'thread' or empty")
+option(HEADRACE_LIBFUZZER "Link the fuzz targets with libFuzzer, which clang has" OFF)
 
 # Members left out of a designated initialiser take their default: that is what it is for.
 add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers)
 if(HEADRACE_SANITIZE)
   # GCC 12 sees uninitialised members in the standard library's own code once sanitizers are in (GCC bug 105562).
   add_compile_options(-fsanitize=${HEADRACE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
-    -Wno-maybe-uninitialized)
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   if(HEADRACE_SANITIZE STREQUAL thread)
     # Boost.Asio has fences, which GCC's ThreadSanitizer does not model and says so at each.
     add_compile_options(-Wno-tsan)
   endif()
   add_link_options(-fsanitize=${HEADRACE_SANITIZE})
+endif()
+if(HEADRACE_LIBFUZZER)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 find_program(CCACHE ccache)

@@ -34,6 +34,9 @@ Result<std::unique_ptr<FunctionPeer>> FunctionPeer::Accept(const std::string& ru
                          names::kEnvFunctionTimeout);
     }
   }
+  // A loader has one such process. One that comes again, having died, waits for the loader that comes after this; and
+  // who started both sees that this one was here (LoaderGroup::FunctionDeath).
+  unlink(path.c_str());
   return peer;
 }
 

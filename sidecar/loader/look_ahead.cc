@@ -23,7 +23,7 @@ Result<LookAhead::State> LookAhead::Look(uint64_t number) const {
 
 void LookAhead::Release(uint64_t number) {
   released_.store(number + 1, std::memory_order_seq_cst);
-  ring::WakeIfWaiting(thread_waits_, released_);
+  if (number + 1 >= wanted_.load(std::memory_order_seq_cst)) ring::WakeIfWaiting(thread_waits_, released_);
 }
 
 void LookAhead::Run() {
@@ -46,14 +46,17 @@ Result<bool> LookAhead::Next(Dealt* piece) {
 }
 
 bool LookAhead::AwaitRoom(uint64_t number) {
+  const uint64_t depth = pieces_.size();
+  if (number - released_.load(std::memory_order_seq_cst) < depth) return !stop_.load(std::memory_order_seq_cst);
+  // Once there is no room it sleeps until half of it is free: waking up costs more than a small piece.
+  const uint64_t wanted = number - depth / 2;
+  wanted_.store(wanted, std::memory_order_seq_cst);
   while (!stop_.load(std::memory_order_seq_cst)) {
-    const uint64_t released = released_.load(std::memory_order_seq_cst);
-    if (number - released < pieces_.size()) return true;
     const uint64_t start = ring::MonotonicNs();
     thread_waits_.store(1, std::memory_order_seq_cst);
-    if (!stop_.load(std::memory_order_seq_cst) && released_.load(std::memory_order_seq_cst) == released) {
-      ring::FutexWait(released_, released, ring::kSleepSliceMs);
-    }
+    const uint64_t released = released_.load(std::memory_order_seq_cst);
+    if (released >= wanted) return true;
+    if (!stop_.load(std::memory_order_seq_cst)) ring::FutexWait(released_, released, ring::kSleepSliceMs);
     clock_.AddBlockedOnOutput(ring::MonotonicNs() - start);
   }
   return false;

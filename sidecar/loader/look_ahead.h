@@ -44,6 +44,7 @@ class LookAhead {
   StageClock& clock_;
   std::atomic<uint64_t> dealt_{0};
   std::atomic<uint64_t> released_{0};
+  std::atomic<uint64_t> wanted_{0};  // of released_, by the thread that waits
   std::atomic<uint32_t> thread_waits_{0};
   std::atomic<bool> ended_{false};  // after which status_ is valid
   std::atomic<bool> stop_{false};

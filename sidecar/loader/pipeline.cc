@@ -20,7 +20,7 @@ namespace {
 // Pieces that are read ahead take about as much memory as the batches that they become.
 constexpr uint64_t kLookAheadBytes = 16 << 20;
 constexpr uint64_t kLeastLookAhead = 2;
-constexpr uint64_t kMostLookAhead = 16;
+constexpr uint64_t kMostLookAhead = 64;
 // What one thread decodes at a time: much more than handing it over costs.
 constexpr uint64_t kPartBytes = 256 << 10;
 

@@ -1,16 +1,25 @@
 // Files of a mounted volume.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <mutex>
+#include <optional>
 
+#include "sidecar/source/mapped_file.h"
 #include "sidecar/source/storage.h"
 #include "sidecar/source/storage_wait.h"
 
 namespace headrace::side {
 namespace {
+
+// Larger parts cost about as much to read as to copy.
+constexpr size_t kMostMappedBytes = 64 << 10;
+constexpr uint32_t kResidentAtFirst = 1024;
+constexpr uint32_t kResidentAgain = 64 << 10;
 
 class LocalFile : public StoredFile {
  public:
@@ -20,7 +29,6 @@ class LocalFile : public StoredFile {
   LocalFile(const LocalFile&) = delete;
   LocalFile& operator=(const LocalFile&) = delete;
 
-  // pread and not mmap: a volume that fails is then an error here, not a SIGBUS.
   Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
     const StorageWait wait;
     size_t done = 0;
@@ -37,11 +45,13 @@ class LocalFile : public StoredFile {
     return done;
   }
   Result<bool> ReadNow(uint64_t offset, std::span<uint8_t> out) override {
+    const bool small = out.size() <= kMostMappedBytes && offset + out.size() <= size_;
+    if (small && CopyMapped(offset, out)) return true;
     if (may_wait_.load(std::memory_order_relaxed)) {
       const iovec part{out.data(), out.size()};
       const ssize_t read = preadv2(fd_, &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
       if (read == static_cast<ssize_t>(out.size())) {
-        bytes_read_.fetch_add(out.size(), std::memory_order_relaxed);
+        if (small) NoteResident();
         return true;
       }
       // Some file systems cannot say: then it is read as if it were there, as before.
@@ -49,11 +59,14 @@ class LocalFile : public StoredFile {
     }
     if (!may_wait_.load(std::memory_order_relaxed)) {
       ASSIGN_OR_RETURN(const size_t read, ReadAt(offset, out));
+      bytes_read_.fetch_sub(read, std::memory_order_relaxed);  // the caller counts
       return read == out.size();
     }
+    resident_.store(0, std::memory_order_relaxed);
     Advise(offset, out.size());
     return false;
   }
+  void CountReadNow(uint64_t bytes) override { bytes_read_.fetch_add(bytes, std::memory_order_relaxed); }
   void Advise(uint64_t offset, uint64_t bytes) override {
     posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
   }
@@ -61,11 +74,46 @@ class LocalFile : public StoredFile {
   const std::string& path() const override { return path_; }
 
  private:
+  // Small parts of a file that was found in memory often enough are copied from there, until one has to be waited for.
+  bool CopyMapped(uint64_t offset, std::span<uint8_t> out) {
+    const MappedFile* const mapped = mapped_.load(std::memory_order_acquire);
+    if (mapped == nullptr) return false;
+    const bool copied = mapped->Copy(offset, out);
+    if (copied && !HasWaited()) return true;
+    mapped_.store(nullptr, std::memory_order_relaxed);
+    wanted_resident_.store(kResidentAgain, std::memory_order_relaxed);
+    resident_.store(0, std::memory_order_relaxed);
+    return copied;
+  }
+  void NoteResident() {
+    if (resident_.fetch_add(1, std::memory_order_relaxed) != wanted_resident_.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(mapping_mutex_);
+    if (mapping_ == nullptr) mapping_ = MappedFile::Map(fd_, size_);
+    mapped_.store(mapping_.get(), std::memory_order_release);
+  }
+  // Whether this thread has waited for storage while it copied, as far as is known: it is asked now and then.
+  static bool HasWaited() {
+    constexpr uint32_t kCopiesATime = 64;
+    thread_local uint32_t copies = 0;
+    thread_local std::optional<long> known;
+    if (++copies % kCopiesATime != 0) return false;
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    const bool waited = known && usage.ru_majflt > *known;
+    known = usage.ru_majflt;
+    return waited;
+  }
+
   const std::string path_;
   const int fd_;
   const uint64_t size_;
   std::atomic<uint64_t>& bytes_read_;
-  std::atomic<bool> may_wait_{true};  // whether the kernel says that a read would wait
+  std::atomic<bool> may_wait_{true};                         // whether the kernel says that a read would wait
+  std::atomic<uint32_t> resident_{0};                        // small reads in a row that did not have to wait ...
+  std::atomic<uint32_t> wanted_resident_{kResidentAtFirst};  // ... and how many make it worth mapping the file
+  std::mutex mapping_mutex_;
+  std::unique_ptr<MappedFile> mapping_;             // kept once it was made: another thread may be copying
+  std::atomic<const MappedFile*> mapped_{nullptr};  // mapping_, while copies are made from it
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "sidecar/source/stored_block.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/spec/remote_path.h"
 #include "sidecar/source/block_reader.h"
@@ -143,11 +144,17 @@ Status StoredReads::Begin(const StoredBlock& block, uint64_t offset, std::span<u
     return {};
   }
   ASSIGN_OR_RETURN(const bool read, file->ReadNow(offset, out));
-  if (!read) late_.push_back({&block, file, offset, out});
+  if (!read) {
+    late_.push_back({&block, file, offset, out});
+  } else {
+    read_now_ = file;
+    read_now_bytes_ += out.size();
+  }
   return {};
 }
 
 Status StoredReads::Finish() {
+  if (read_now_ != nullptr) read_now_->CountReadNow(std::exchange(read_now_bytes_, 0));
   for (const Late& late : late_) {
     ASSIGN_OR_RETURN(const size_t read, late.file->ReadAt(late.offset, late.out));
     if (read == late.out.size()) continue;

@@ -54,6 +54,8 @@ class StoredReads {
     uint64_t offset;
     std::span<uint8_t> out;
   };
+  StoredFile* read_now_ = nullptr;  // one of those from which something was ...
+  uint64_t read_now_bytes_ = 0;     // ... of all of them
   std::vector<Late> late_;
   std::vector<std::unique_ptr<PendingRead>> pending_;
 };

@@ -1,6 +1,8 @@
 // Any bytes as a file of Arrow's IPC format, and as a stream of it: rows or an error, and nothing touched outside.
 #include "sidecar/source/arrow_ipc.h"
 #include "tests/fuzz/columns.h"
+#include "tests/fuzz/table_seeds.h"
+#include "tests/fuzz/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace headrace::fuzz;
@@ -12,12 +14,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
-#include "tests/fuzz/table_seeds.h"
+const int headrace::fuzz::kMutations = 10000;
 
-int main() {
-  headrace::fuzz::Mutate(headrace::fuzz::ArrowSeeds(), 10000);
-  return 0;
-}
-#endif
+std::vector<std::string> headrace::fuzz::Seeds() { return headrace::fuzz::ArrowSeeds(); }

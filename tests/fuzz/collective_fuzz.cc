@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "sidecar/collective/wire.h"
+#include "tests/fuzz/target.h"
 
 using namespace headrace;
 using namespace headrace::side::wire;
@@ -26,15 +27,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
+const int headrace::fuzz::kMutations = 50000;
 
-int main() {
+std::vector<std::string> headrace::fuzz::Seeds() {
   const std::string greeting = Encode(Hello{kVersion, 3, 1, false, "run", "0123456789abcdef", "host"});
   const std::string reports = Encode(Final{3, 10}) + Encode(Report{4, 2, true, false, 5}) + Encode(Failure{"x: y"});
   const std::string news = Encode(Welcome{"host"}) + Encode(News{true, false, 5, 3, kNever, ""}) +
                            Encode(Known{4, 2, true}) + Encode(Refusal{"no"});
-  fuzz::Mutate({greeting, reports, news}, 50000);
-  return 0;
+  return {greeting, reports, news};
 }
-#endif

@@ -3,6 +3,8 @@
 #include <cstdlib>
 
 #include "sidecar/source/codec.h"
+#include "tests/fuzz/target.h"
+#include "tests/sidecar/source/compressed.h"
 #include "tests/sidecar/source/memory_stream.h"
 
 using namespace headrace;
@@ -25,11 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
-#include "tests/sidecar/source/compressed.h"
+const int headrace::fuzz::kMutations = 20000;
 
-int main() {
+std::vector<std::string> headrace::fuzz::Seeds() {
   std::string text(70000, 'x');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i % 7 * (i / 1000));
   std::vector<std::string> seeds;
@@ -38,7 +38,5 @@ int main() {
     seeds.push_back(choice + kWriters[i].compress("hello") + kWriters[i].compress(text));
     seeds.push_back(choice + SkippableFrame("x") + kWriters[i].compress("hello hello hello hello"));
   }
-  fuzz::Mutate(seeds, 20000);
-  return 0;
+  return seeds;
 }
-#endif

@@ -3,6 +3,8 @@
 #include <cstdlib>
 
 #include "sidecar/decode/decoder.h"
+#include "tests/fuzz/target.h"
+#include "tests/sidecar/files.h"
 #include "tests/sidecar/records.h"
 
 using namespace headrace;
@@ -33,16 +35,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
-#include "tests/sidecar/files.h"
+const int headrace::fuzz::kMutations = 200000;
 
-int main() {
+std::vector<std::string> headrace::fuzz::Seeds() {
   const std::string unpacked = Message(3, Varint(1 << 3) + Varint(5));
-  fuzz::Mutate(
-      {ExampleOf({{"x", FloatList({1, 2})}, {"y", Int64List({3})}, {"z", BytesList("abc")}}),
-       ExampleOf({{"z", BytesList("abc")}, {"h", FloatList({1, 2})}, {"y", unpacked}, {"x", FloatList({1, 2})}})},
-      200000);
-  return 0;
+  return {ExampleOf({{"x", FloatList({1, 2})}, {"y", Int64List({3})}, {"z", BytesList("abc")}}),
+          ExampleOf({{"z", BytesList("abc")}, {"h", FloatList({1, 2})}, {"y", unpacked}, {"x", FloatList({1, 2})}})};
 }
-#endif

@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "common/spec/expression.h"
+#include "tests/fuzz/target.h"
 
 using namespace headrace;
 
@@ -23,12 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
+const int headrace::fuzz::kMutations = 100000;
 
-int main() {
-  fuzz::Mutate({"a < 5 && (x[0][1] >= 0.5 || !`b/c`)", "-a * 2 + 1 % 3 != x[1][2] / h", "!!!(((true))) == (h>1e-3)"},
-               100000);
-  return 0;
+std::vector<std::string> headrace::fuzz::Seeds() {
+  return {"a < 5 && (x[0][1] >= 0.5 || !`b/c`)", "-a * 2 + 1 % 3 != x[1][2] / h", "!!!(((true))) == (h>1e-3)"};
 }
-#endif

@@ -3,6 +3,7 @@
 
 #include "common/ring/function_wire.h"
 #include "common/ring/layout.h"
+#include "tests/fuzz/target.h"
 
 using namespace headrace;
 
@@ -25,17 +26,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
+const int headrace::fuzz::kMutations = 50000;
 
-int main() {
-  fuzz::Mutate(
-      {R"({"version":1,"start":{"epoch":0,"numWorkers":2,"workerIndex":1,"replicasPerWorker":2}})",
-       R"({"version":1,"write":{"replica":0,"offsets":[4096,8192]}})",
-       R"({"version":1,"started":{"elementSpec":[{"name":"x","dtype":"int8","shape":[-1,3]}],"cardinality":-2}})",
-       R"({"version":1,"element":[{"name":"x","dtype":"float32","shape":[2,3]}]})",
-       R"({"version":1,"error":"Corrupt: no"})"},
-      50000);
-  return 0;
+std::vector<std::string> headrace::fuzz::Seeds() {
+  return {R"({"version":1,"start":{"epoch":0,"numWorkers":2,"workerIndex":1,"replicasPerWorker":2}})",
+          R"({"version":1,"write":{"replica":0,"offsets":[4096,8192]}})",
+          R"({"version":1,"started":{"elementSpec":[{"name":"x","dtype":"int8","shape":[-1,3]}],"cardinality":-2}})",
+          R"({"version":1,"element":[{"name":"x","dtype":"float32","shape":[2,3]}]})",
+          R"({"version":1,"error":"Corrupt: no"})"};
 }
-#endif

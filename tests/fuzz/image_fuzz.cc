@@ -3,6 +3,8 @@
 #include <memory>
 
 #include "sidecar/decode/image.h"
+#include "tests/fuzz/target.h"
+#include "tests/sidecar/images.h"
 
 using namespace headrace::side;
 
@@ -17,16 +19,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
-#include "tests/sidecar/images.h"
+const int headrace::fuzz::kMutations = 20000;
 
-int main() {
+std::vector<std::string> headrace::fuzz::Seeds() {
   std::vector<uint8_t> pixels(6 * 5 * 4);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 7);
-  headrace::fuzz::Mutate({Jpeg(6, 5, 3, pixels), Jpeg(6, 5, 1, pixels), Png(6, 5, PNG_FORMAT_RGBA, pixels),
-                          Png(6, 5, PNG_FORMAT_GRAY, pixels)},
-                         20000);
-  return 0;
+  return {Jpeg(6, 5, 3, pixels), Jpeg(6, 5, 1, pixels), Png(6, 5, PNG_FORMAT_RGBA, pixels),
+          Png(6, 5, PNG_FORMAT_GRAY, pixels)};
 }
-#endif

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sidecar/decode/decoder.h"
+#include "tests/fuzz/target.h"
 #include "tests/sidecar/records.h"
 
 using namespace headrace;
@@ -66,17 +67,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
+const int headrace::fuzz::kMutations = 100000;
 
-int main() {
-  fuzz::Mutate({R"({"s": "a\n\u00e9\ud83d\ude00\"", "m": {"k": [1, {}], "n": -5}})",
-                R"({"m":{"n":7},"other":{"s":1,"m":{"n":2}},"\u0073":"text","s":"last"})",
-                R"({"s": "", "m": {"n": 1}, "x": [0, [1.5, 2e3], null], "r": [1, -2, 3]})",
-                R"({"s": "x", "m": {"n": 1}, "x": [0, null], "r": null} )",
-                // breaks off before a value that is wanted
-                R"({"s": "x", "m": {"n": 1}, "x": [ "m": {0, null], "r": null} )"},
-               100000);
-  return 0;
+std::vector<std::string> headrace::fuzz::Seeds() {
+  return {R"({"s": "a\n\u00e9\ud83d\ude00\"", "m": {"k": [1, {}], "n": -5}})",
+          R"({"m":{"n":7},"other":{"s":1,"m":{"n":2}},"\u0073":"text","s":"last"})",
+          R"({"s": "", "m": {"n": 1}, "x": [0, [1.5, 2e3], null], "r": [1, -2, 3]})",
+          R"({"s": "x", "m": {"n": 1}, "x": [0, null], "r": null} )",
+          // breaks off before a value that is wanted
+          R"({"s": "x", "m": {"n": 1}, "x": [ "m": {0, null], "r": null} )"};
 }
-#endif

@@ -3,6 +3,7 @@
 
 #include "sidecar/source/lines.h"
 #include "tests/fuzz/frame.h"
+#include "tests/fuzz/target.h"
 
 using namespace headrace;
 using namespace headrace::side;
@@ -38,12 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
+const int headrace::fuzz::kMutations = 300000;
 
-int main() {
-  fuzz::Mutate({"\x04one\ntwo\r\n\n three", "\x21\xef\xbb\xbf\n\n \t\r\n{}\n\r", std::string("\x00", 1) + "\r\r\n"},
-               300000);
-  return 0;
+std::vector<std::string> headrace::fuzz::Seeds() {
+  return {"\x04one\ntwo\r\n\n three", "\x21\xef\xbb\xbf\n\n \t\r\n{}\n\r", std::string("\x00", 1) + "\r\r\n"};
 }
-#endif

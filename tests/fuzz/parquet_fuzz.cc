@@ -1,6 +1,8 @@
 // Any bytes as a Parquet file: rows or an error, and nothing touched outside.
 #include "sidecar/source/parquet.h"
 #include "tests/fuzz/columns.h"
+#include "tests/fuzz/table_seeds.h"
+#include "tests/fuzz/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace headrace::fuzz;
@@ -9,12 +11,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
-#include "tests/fuzz/table_seeds.h"
+const int headrace::fuzz::kMutations = 20000;
 
-int main() {
-  headrace::fuzz::Mutate(headrace::fuzz::ParquetSeeds(), 20000);
-  return 0;
-}
-#endif
+std::vector<std::string> headrace::fuzz::Seeds() { return headrace::fuzz::ParquetSeeds(); }

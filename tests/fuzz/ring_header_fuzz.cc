@@ -1,13 +1,14 @@
 // Any bytes as a ring: attach, start an iteration, read what there is. Nothing may be touched outside the bytes.
-//
-// Built with libFuzzer where the compiler has it (clang++ -fsanitize=fuzzer); elsewhere with a main() that mutates a
-// good ring with a fixed seed, which ctest runs.
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "common/ring/geometry.h"
 #include "common/ring/reader.h"
+#include "common/ring/writer.h"
+#include "tests/fuzz/target.h"
 
 using namespace headrace::ring;
 
@@ -38,18 +39,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include <fcntl.h>
-#include <unistd.h>
+const int headrace::fuzz::kMutations = 40000;
 
-#include <cstdio>
-#include <random>
-#include <string>
-#include <vector>
-
-#include "common/ring/writer.h"
-
-int main() {
+std::vector<std::string> headrace::fuzz::Seeds() {
   const std::string path = "/tmp/headrace-fuzz-" + std::to_string(getpid()) + ".ring";
   RingGeometry geometry;
   geometry.slot_count = 4;
@@ -57,13 +49,10 @@ int main() {
   geometry.component_count = 2;
   geometry.plan_hash = "0123456789abcdef";
   auto writer = RingWriter::Open(path, geometry);
-  if (!writer.ok()) {
-    std::fprintf(stderr, "%s\n", writer.status().ToString().c_str());
-    return 1;
-  }
+  if (!writer.ok()) std::abort();
   std::atomic<bool> never{false};
   for (uint64_t step = 0; step < 3; ++step) {
-    if (!(*writer)->Reserve(never).ok()) return 1;
+    if (!(*writer)->Reserve(never).ok()) std::abort();
     SlotDescriptor descriptor{};
     descriptor.step = step;
     descriptor.rows = 4;
@@ -71,22 +60,7 @@ int main() {
     (*writer)->Publish(descriptor, extents);
   }
   const auto* bytes = reinterpret_cast<const uint8_t*>(&(*writer)->header());
-  const std::vector<uint8_t> good(bytes, bytes + (*writer)->header().file_bytes);
+  std::string good(reinterpret_cast<const char*>(bytes), (*writer)->header().file_bytes);
   unlink(path.c_str());
-
-  std::mt19937_64 random(42);
-  const uint64_t interesting[] = {0, 1, 2, 63, 64, 4095, 4096, 1u << 31, ~uint64_t{0}, uint64_t{1} << 63};
-  for (int run = 0; run < 20000; ++run) {
-    std::vector<uint8_t> mutated = good;
-    for (uint64_t change = random() % 4; change > 0; --change) {
-      // Words of the header and of the descriptors.
-      size_t word = random() % 2 == 0 ? random() % 48 : kPageBytes / 8 + random() % 168;
-      uint64_t value = random() % 2 == 0 ? interesting[random() % std::size(interesting)] : random();
-      std::memcpy(&mutated[word * 8], &value, 8);
-    }
-    if (random() % 16 == 0) mutated.resize(random() % good.size());
-    LLVMFuzzerTestOneInput(mutated.data(), mutated.size());
-  }
-  return 0;
+  return {std::move(good)};
 }
-#endif

@@ -5,6 +5,7 @@
 #include "sidecar/decode/decoder.h"
 #include "sidecar/source/tar.h"
 #include "tests/fuzz/frame.h"
+#include "tests/fuzz/target.h"
 #include "tests/sidecar/tars.h"
 
 using namespace headrace;
@@ -59,10 +60,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
+const int headrace::fuzz::kMutations = 30000;
 
-int main() {
+std::vector<std::string> headrace::fuzz::Seeds() {
   const std::string npy = std::string("\x93NUMPY\x01\x00\x42\x00", 10) +
                           "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }        \nabcd";
   const std::string archive = TarFile("a.cls", "12") + TarFile("a.bin", "12345678") + TarFile("a.x.npy", npy) +
@@ -72,7 +72,5 @@ int main() {
                           TarFile("a", "abc") + TarFile("x", "d.jpg", {.type = 'L'}) +
                           TarFile("a", "x", {.size = std::string("\x80\0\0\0\0\0\0\0\0\0\0\1", 12)});
   // The first byte chooses the size of blocks.
-  fuzz::Mutate({"\x10" + archive, "\x80" + pax, "\xff" + archive.substr(0, 2048) + pax}, 30000);
-  return 0;
+  return {"\x10" + archive, "\x80" + pax, "\xff" + archive.substr(0, 2048) + pax};
 }
-#endif

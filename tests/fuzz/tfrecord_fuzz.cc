@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "tests/fuzz/target.h"
+#include "tests/sidecar/files.h"
 #include "tests/sidecar/records.h"
 
 using namespace headrace;
@@ -18,13 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#ifndef HEADRACE_LIBFUZZER
-#include "tests/fuzz/mutate.h"
-#include "tests/sidecar/files.h"
+const int headrace::fuzz::kMutations = 20000;
 
-int main() {
+std::vector<std::string> headrace::fuzz::Seeds() {
   const std::string file = TFRecordOf("hello") + TFRecordOf("") + TFRecordOf(std::string(300, 'x'));
-  fuzz::Mutate({file, GzipOf(file), GzipOf(file.substr(0, 20)) + GzipOf(file.substr(20))}, 20000);
-  return 0;
+  return {file, GzipOf(file), GzipOf(file.substr(0, 20)) + GzipOf(file.substr(20))};
 }
-#endif
