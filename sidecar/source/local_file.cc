@@ -108,11 +108,11 @@ class LocalFile : public StoredFile {
   const int fd_;
   const uint64_t size_;
   std::atomic<uint64_t>& bytes_read_;
-  std::atomic<bool> may_wait_{true};  // whether the kernel says that a read would wait
-  std::atomic<uint32_t> resident_{0};  // small reads in a row that did not have to wait ...
+  std::atomic<bool> may_wait_{true};                         // whether the kernel says that a read would wait
+  std::atomic<uint32_t> resident_{0};                        // small reads in a row that did not have to wait ...
   std::atomic<uint32_t> wanted_resident_{kResidentAtFirst};  // ... and how many make it worth mapping the file
   std::mutex mapping_mutex_;
-  std::unique_ptr<MappedFile> mapping_;            // kept once it was made: another thread may be copying
+  std::unique_ptr<MappedFile> mapping_;             // kept once it was made: another thread may be copying
   std::atomic<const MappedFile*> mapped_{nullptr};  // mapping_, while copies are made from it
 };
 

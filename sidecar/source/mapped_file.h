@@ -1,4 +1,5 @@
-// A file of a mounted volume as memory: small parts of it are copied in less time than asking the kernel for each takes.
+// A file of a mounted volume as memory: small parts of it are copied in less time than asking the kernel for each
+// takes.
 #pragma once
 
 #include <cstdint>

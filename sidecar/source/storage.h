@@ -24,8 +24,8 @@ class StoredFile {
   // Cancelled.
   virtual Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) = 0;
   // Reads what can be had without waiting. false: that is not all of it, which is now on its way: ReadAt waits for it.
-  // Whoever wants several parts asks for all of them first, and the storage has them all to work on, and then adds those
-  // that were there to bytes_read, at once: a counter that all threads share is not for each of many small parts.
+  // Whoever wants several parts asks for all of them first, and the storage has them all to work on, and then adds
+  // those that were there to bytes_read, at once: a counter that all threads share is not for each of many small parts.
   virtual Result<bool> ReadNow(uint64_t, std::span<uint8_t>) { return false; }
   virtual void CountReadNow(uint64_t) {}
   // That ReadAt will be called for these bytes.

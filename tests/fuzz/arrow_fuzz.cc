@@ -16,6 +16,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
 const int headrace::fuzz::kMutations = 10000;
 
-std::vector<std::string> headrace::fuzz::Seeds() {
-  return headrace::fuzz::ArrowSeeds();
-}
+std::vector<std::string> headrace::fuzz::Seeds() { return headrace::fuzz::ArrowSeeds(); }

@@ -114,13 +114,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 const int headrace::fuzz::kMutations = 100000;
 
 std::vector<std::string> headrace::fuzz::Seeds() {
-  return {"\x04"
-          "1.5,text,-0.25,7,x\n2,,3e5,-8,\n",
-          "\x40"
-          "1,\"a,\"\"b\"\"\n\",2,3,\r\n\r\n,\"\",,4,\"\"\n",
-          "\xff"
-          "-1.0399841062404955,6\" x,nan,9223372036854775807,\"z\"",
-          "\x10"
-          "\xef\xbb\xbf"
-          "+1 , s,inf,0,0\n0.000001,s,16777217,1,1\n"};
+  return {
+      "\x04"
+      "1.5,text,-0.25,7,x\n2,,3e5,-8,\n",
+      "\x40"
+      "1,\"a,\"\"b\"\"\n\",2,3,\r\n\r\n,\"\",,4,\"\"\n",
+      "\xff"
+      "-1.0399841062404955,6\" x,nan,9223372036854775807,\"z\"",
+      "\x10"
+      "\xef\xbb\xbf"
+      "+1 , s,inf,0,0\n0.000001,s,16777217,1,1\n"};
 }

@@ -9,7 +9,8 @@ int main() {
   using headrace::fuzz::kMutations;
   const std::vector<std::string> seeds = headrace::fuzz::Seeds();
   std::mt19937_64 random(42);
-  const uint64_t interesting[] = {0, 1, 2, 8, 10, 63, 64, 127, 128, 255, 4095, 4096, 1u << 31, ~uint64_t{0}, 1ull << 63};
+  const uint64_t interesting[] = {0,   1,   2,    8,    10,       63,           64,        127,
+                                  128, 255, 4095, 4096, 1u << 31, ~uint64_t{0}, 1ull << 63};
   for (int run = 0; run < kMutations; ++run) {
     std::string input = seeds[random() % seeds.size()];
     for (uint64_t change = random() % 5; change > 0 && !input.empty(); --change) {

@@ -13,6 +13,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
 const int headrace::fuzz::kMutations = 20000;
 
-std::vector<std::string> headrace::fuzz::Seeds() {
-  return headrace::fuzz::ParquetSeeds();
-}
+std::vector<std::string> headrace::fuzz::Seeds() { return headrace::fuzz::ParquetSeeds(); }

@@ -49,8 +49,9 @@ class MappedFiles : public testing::Test {
     for (size_t i = 0; i < pages; ++i) {
       const uint64_t offset = i * 13 % kPages * kPage;
       const auto read = file.ReadNow(offset, page);
-      if (read.ok() && *read && std::equal(page.begin(), page.end(), content_.begin() + static_cast<long>(offset),
-                                           [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); })) {
+      if (read.ok() && *read &&
+          std::equal(page.begin(), page.end(), content_.begin() + static_cast<long>(offset),
+                     [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); })) {
         ++had;
       }
     }
