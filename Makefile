@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # What users run or link; the release preset's tests are built by nobody who does not ask for them.
 TARGETS := headrace headrace-loader headrace-operator headrace_shared
 
-.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance docs chart lint e2e property bench fuzz clean
+.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance docs chart lint e2e property bench bench-operator fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 26
@@ -54,6 +54,10 @@ property: setup ## 2,000 random pipelines held to TensorFlow itself, which it do
 
 bench: build wheel ## the benchmarks of tests/bench beside other loaders, which it downloads; one line a figure
 	@tests/bench/run.sh
+
+bench-operator: setup ## the operator in process: reconciles and injections a second, memory; one line a figure
+	@cmake --preset release >/dev/null && cmake --build --preset release --target operator_bench >/dev/null
+	@build/release/bench/operator_bench
 
 fuzz: setup ## search each parser of foreign bytes for faults with libFuzzer, for hours; not part of `make test`
 	@tests/fuzz/run.sh

@@ -62,8 +62,12 @@ Status Run(Config config, const Signals& signals) {
   std::atomic<bool> draining = false;
   const auto ready = [&] { return watches.synced() && certificates.ready() && !draining; };
   const HttpHandler status = [&](const HttpRequest& request) -> HttpResponse {
-    if (request.path == "/metrics")
+    if (request.path == "/metrics") {
+      for (const auto& [resource, store] : watches.stores()) probe.SetCached(resource, store->Size());
+      for (const ConditionCount& count : CountConditions(watches.inputs()))
+        probe.SetInputs(count.condition, count.status, count.inputs);
       return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = probe.Render(kController, queue)};
+    }
     if (request.path == "/healthz" || request.path == "/livez") return {.body = "ok\n"};
     if (request.path != "/readyz") return {.status = 404, .body = "not found\n"};
     return ready() ? HttpResponse{.body = "ok\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
@@ -102,15 +106,19 @@ Status Run(Config config, const Signals& signals) {
   event_options.on_drop = [&] { probe.OnEventDropped(); };
   kube::ApiEventRecorder events(&client, event_options);
   PeerKeys peer_keys(&client);
-  const Reconciler reconciler({.client = &client,
-                               .inputs = &watches.inputs(),
-                               .pods = &watches.pods(),
-                               .config_maps = &watches.config_maps(),
-                               .services = &watches.services(),
-                               .jobs = &watches.jobs(),
-                               .stateful_sets = &watches.stateful_sets(),
-                               .events = &events,
-                               .peer_keys = &peer_keys});
+  OwnWrites own_writes;
+  const Reconciler reconciler(
+      {.client = &client,
+       .inputs = &watches.inputs(),
+       .pods = &watches.pods(),
+       .config_maps = &watches.config_maps(),
+       .services = &watches.services(),
+       .jobs = &watches.jobs(),
+       .stateful_sets = &watches.stateful_sets(),
+       .events = &events,
+       .peer_keys = &peer_keys,
+       .own_writes = &own_writes,
+       .on_write = [&](const std::string& resource, bool written) { probe.OnWrite(resource, written); }});
   std::optional<kube::Controller> controller;
   const auto lead = [&] {
     controller.emplace(

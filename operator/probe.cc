@@ -94,6 +94,12 @@ struct Probe::Metrics {
   Family<Counter>& requests = CounterOf("rest_client_requests_total", "Requests to the API server, by status");
   Family<Histogram>& request_time =
       HistogramOf("rest_client_request_duration_seconds", "Length of a request to the API server");
+  Family<Counter>& request_retries =
+      CounterOf("rest_client_request_retries_total", "Requests sent again after 429 or 503 with Retry-After");
+  Family<Counter>& writes =
+      CounterOf("headrace_operator_writes_total", "Objects that reconciliations want: written, or unchanged");
+  Family<Gauge>& cached = GaugeOf("headrace_operator_cached_objects", "Objects in the operator's caches");
+  Family<Gauge>& inputs = GaugeOf("headrace_operator_inputs", "Inputs by condition and its status");
   Family<Counter>& lists =
       CounterOf("headrace_operator_informer_calls_total", "Lists and watches that ended, by resource and result");
   Family<Counter>& events_dropped =
@@ -150,6 +156,9 @@ kube::ClientOptions Probe::Client() {
     metrics_->requests.Add({{"method", std::string(method)}, {"code", std::string(code)}}).Increment();
     metrics_->request_time.Add({{"verb", std::string(method)}}, kCallSeconds).Observe(seconds);
   };
+  options.on_retry = [this](std::string_view method, std::string_view code) {
+    metrics_->request_retries.Add({{"verb", std::string(method)}, {"code", std::string(code)}}).Increment();
+  };
   return options;
 }
 
@@ -178,6 +187,18 @@ HttpHandler Probe::Timed(const std::string& webhook, HttpHandler handler) {
     metrics_->webhook_requests.Add({{"webhook", webhook}, {"code", std::to_string(response.status)}}).Increment();
     return response;
   };
+}
+
+void Probe::OnWrite(const std::string& resource, bool written) {
+  metrics_->writes.Add({{"resource", resource}, {"result", written ? "written" : "unchanged"}}).Increment();
+}
+
+void Probe::SetCached(const std::string& resource, size_t objects) {
+  metrics_->cached.Add({{"resource", resource}}).Set(static_cast<double>(objects));
+}
+
+void Probe::SetInputs(const std::string& condition, const std::string& status, size_t inputs) {
+  metrics_->inputs.Add({{"condition", condition}, {"status", status}}).Set(static_cast<double>(inputs));
 }
 
 void Probe::OnReview(std::string_view result, std::string_view reason) {

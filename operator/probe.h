@@ -30,6 +30,11 @@ class Probe {
 
   // The handler with its latency, codes and requests in flight counted under `webhook`.
   HttpHandler Timed(const std::string& webhook, HttpHandler handler);
+  // An object that a reconciliation wants, and whether it had to be written.
+  void OnWrite(const std::string& resource, bool written);
+  // What the caches hold now, and how many inputs have that condition ("Ready") at that status ("True").
+  void SetCached(const std::string& resource, size_t objects);
+  void SetInputs(const std::string& condition, const std::string& status, size_t inputs);
   void OnReview(std::string_view result, std::string_view reason);
   void OnEventDropped();
   void SetLeader(const std::string& lease, bool leads);

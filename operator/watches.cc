@@ -78,6 +78,7 @@ Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options o
     informer.label_selector = selector;
     informer.slim = std::move(slim);
     if (options.on_call) informer.on_call = options.on_call(resource.plural);
+    plurals_.push_back(resource.plural);
     informers_.push_back(std::make_unique<kube::Informer>(transport, client, std::move(informer)));
     if (!input_of) return;
     const auto tell = [input_of, changed = options.on_change](const Object& object) {
@@ -99,6 +100,34 @@ Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options o
   add(kube::kConfigMaps, names::kInputLabel, SlimMetadata, InputKeyOf);
   add(kube::kServices, names::kInputLabel, SlimMetadata, InputKeyOf);
   for (const auto& informer : informers_) informer->Start();
+}
+
+std::vector<std::pair<std::string, const kube::Store*>> Watches::stores() const {
+  std::vector<std::pair<std::string, const kube::Store*>> stores;
+  for (size_t i = 0; i < informers_.size(); ++i) stores.emplace_back(plurals_[i], &informers_[i]->store());
+  return stores;
+}
+
+std::vector<ConditionCount> CountConditions(const kube::Store& inputs) {
+  std::vector<ConditionCount> counts;
+  for (const char* condition : {"Accepted", "Ready", "Degraded"}) {
+    for (const char* status : {"True", "False", "Unknown"}) counts.push_back({condition, status, 0});
+  }
+  for (const std::string& key : inputs.Keys()) {
+    const Object input = inputs.Get(key);
+    if (input == nullptr) continue;  // deleted since
+    const json conditions = input->value("/status/conditions"_json_pointer, json::array());
+    for (size_t at = 0; at < counts.size(); at += 3) {
+      size_t status = 2;
+      for (const json& condition : conditions) {
+        if (kube::StringAt(condition, {"type"}) != counts[at].condition) continue;
+        const std::string is = kube::StringAt(condition, {"status"});
+        status = is == "True" ? 0 : is == "False" ? 1 : 2;
+      }
+      ++counts[at + status].inputs;
+    }
+  }
+  return counts;
 }
 
 bool Watches::synced() const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "operator/kube/informer.h"
@@ -25,6 +26,9 @@ class Watches {
   // Whether every first list is in.
   bool synced() const;
 
+  // The caches by the plural names of their resources.
+  std::vector<std::pair<std::string, const kube::Store*>> stores() const;
+
   const kube::Store& inputs() const { return informers_[0]->store(); }
   const kube::Store& pods() const { return informers_[1]->store(); }
   const kube::Store& jobs() const { return informers_[2]->store(); }
@@ -34,7 +38,15 @@ class Watches {
 
  private:
   std::vector<std::unique_ptr<kube::Informer>> informers_;  // in the order of the accessors
+  std::vector<std::string> plurals_;                        // of each
 };
+
+// How many inputs have each condition (Accepted, Ready, Degraded) at each status; Unknown: it has not been judged yet.
+struct ConditionCount {
+  std::string condition, status;
+  size_t inputs = 0;
+};
+std::vector<ConditionCount> CountConditions(const kube::Store& inputs);
 
 // Keeps what reconciling and admission read of a Job or StatefulSet; the rest goes.
 void SlimWorkload(nlohmann::json& workload);

@@ -105,6 +105,7 @@ Result<json> Client::Call(const HttpCall& call) {
     if (status.ok()) return Parsed(reply, WhatOf(call));
     const auto wait = reply.status == 429 || reply.status == 503 ? RetryAfter(reply) : std::nullopt;
     if (!wait || attempt >= options_.retry_attempts) return status;
+    if (options_.on_retry) options_.on_retry(call.method, std::to_string(reply.status));
     const auto bounded = std::min<std::chrono::milliseconds>(*wait, options_.retry_after_cap);
     if (options_.sleep) {
       options_.sleep(bounded);

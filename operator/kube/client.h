@@ -64,6 +64,8 @@ struct ClientOptions {
   std::function<void(std::chrono::milliseconds)> sleep = {};  // null: sleeps
   // Called for each reply: method, HTTP status ("<error>" where none came), seconds. May be null.
   std::function<void(std::string_view method, std::string_view code, double seconds)> on_request = {};
+  // Called for each request that is sent again because the server asked to wait. May be null.
+  std::function<void(std::string_view method, std::string_view code)> on_retry = {};
 };
 
 class Client {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "common/base/log.h"
 #include "operator/kube/object.h"
@@ -16,12 +15,18 @@ using nlohmann::json;
 // An event holds one object, and etcd takes none above 1.5 MiB.
 constexpr size_t kMaxEventBytes = 64 << 20;
 
+constexpr char kListEnds[] = "k8s.io/initial-events-end";  // an annotation of the bookmark behind a streamed list
+
 bool Expired(const Status& status) { return status.code() == Code::kExhausted; }
 
 }  // namespace
 
 Informer::Informer(HttpTransport* transport, Client* client, InformerOptions options)
-    : transport_(transport), client_(client), options_(std::move(options)), random_(std::random_device{}()) {}
+    : transport_(transport),
+      client_(client),
+      options_(std::move(options)),
+      streams_lists_(options_.stream_lists),
+      random_(std::random_device{}()) {}
 
 Informer::~Informer() { Stop(); }
 
@@ -51,12 +56,21 @@ std::chrono::milliseconds Informer::Backoff(int failures) {
 
 void Informer::Run(std::stop_token stop) {
   int failures = 0;
+  bool paged_next = false;
   while (!stop.stop_requested()) {
     const bool list = resource_version_.empty();
-    const Status status = list ? ListAll() : Watch(stop);
+    // A streamed list that failed is followed by one in pages: whatever was in the way of the one may let the other
+    // pass.
+    const bool streamed = list && streams_lists_ && !paged_next;
+    const Status status = list && !streamed ? ListAll() : Watch(stop, streamed);
     if (stop.stop_requested()) return;
-    if (options_.on_call) options_.on_call(list ? "list" : "watch", status);
-    if (status.ok() && (list || progress_)) {
+    paged_next = streamed && !listed_;
+    if (paged_next && status.code() == Code::kInvalidArgument) {
+      streams_lists_ = false;  // an older server, or one with the feature off
+      continue;
+    }
+    if (options_.on_call) options_.on_call(list && !streamed ? "list" : paged_next ? "watchlist" : "watch", status);
+    if (status.ok() && !paged_next && (list || progress_)) {
       if (!list) failures = 0;
       continue;
     }
@@ -80,21 +94,32 @@ Status Informer::ListAll() {
                      Put(std::move(object));
                    }));
   if (version.empty()) return Unavailable("list of " + options_.resource.plural + ": no resourceVersion in the reply");
+  EndList(seen, version);
+  return {};
+}
+
+void Informer::EndList(const std::set<std::string>& seen, const std::string& version) {
   for (const std::string& key : store_.Keys())
     if (!seen.contains(key)) Delete(key);
   resource_version_ = version;
   const std::lock_guard lock(mutex_);
   synced_ = true;
   changed_.notify_all();
-  return {};
 }
 
-Status Informer::Watch(std::stop_token stop) {
+Status Informer::Watch(std::stop_token stop, bool list) {
   std::vector<std::pair<std::string, std::string>> query = {
       {"watch", "true"},
       {"allowWatchBookmarks", "true"},
       {"resourceVersion", resource_version_},
       {"timeoutSeconds", std::to_string(options_.watch_timeout.count())}};
+  if (list) {
+    query.emplace_back("sendInitialEvents", "true");
+    query.emplace_back("resourceVersionMatch", "NotOlderThan");
+  }
+  listed_ = false;
+  seen_.reset();
+  if (list) seen_.emplace();
   if (!options_.label_selector.empty()) query.emplace_back("labelSelector", options_.label_selector);
   const std::string path = PathOf(options_.resource, options_.name_space, "");
   const HttpCall call{.method = "GET", .target = path + "?" + QueryOf(query)};
@@ -142,14 +167,22 @@ Status Informer::OnLine(std::string_view line) {
   }
   const std::string version = ResourceVersionOf(object);
   if (type == "ADDED" || type == "MODIFIED") {
+    if (seen_) seen_->insert(KeyOf(object));
     Put(std::move(object));
   } else if (type == "DELETED") {
+    if (seen_) seen_->erase(KeyOf(object));
     Delete(KeyOf(object));
   } else if (type != "BOOKMARK") {
     return Unavailable("watch event of unknown type '" + type + "'");
+  } else if (seen_ && AnnotationOf(object, kListEnds) == "true") {
+    if (version.empty()) return Unavailable("the streamed list ends without a resourceVersion");
+    EndList(*std::exchange(seen_, std::nullopt), version);
+    listed_ = true;
+    if (options_.on_call) options_.on_call("watchlist", {});
   }
-  if (!version.empty()) resource_version_ = version;
   progress_ = true;
+  // While a list is streamed, its objects come in the order of their names: no version to resume from.
+  if (!seen_ && !version.empty()) resource_version_ = version;
   return {};
 }
 

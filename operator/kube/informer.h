@@ -5,8 +5,10 @@
 //   pods.Start();
 //   pods.WaitForSync(30s);
 //
-// Watches resume from the last resource version, bookmarks included. A history that is gone (410, as a status or inside
-// the stream) leads to a new list, which puts, in effect, exactly the differences. managedFields are dropped.
+// The list comes as a stream where the API server can do that (sendInitialEvents, "WatchList"), which costs it and us
+// no large reply; else, or if that fails, in pages. Watches resume from the last resource version, bookmarks included.
+// A history that is gone (410, as a status or inside the stream) leads to a new list, which puts, in effect, exactly
+// the differences. managedFields are dropped.
 #pragma once
 
 #include <atomic>
@@ -17,6 +19,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <random>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -39,11 +42,13 @@ struct InformerOptions {
   std::string name_space = {};                     // empty: all
   std::string label_selector = {};                 // empty: all
   std::function<void(nlohmann::json&)> slim = {};  // drops what nobody reads, before storing; may be null
+  bool stream_lists = true;                        // ask for the list as a stream first
   std::chrono::seconds watch_timeout{290};         // the server ends the watch then
   std::chrono::milliseconds idle_margin{5000};     // ... and this much later it counts as dead
   std::chrono::milliseconds backoff_min{800};
   std::chrono::milliseconds backoff_max{30000};
-  // Called after each list ("list") and each watch ("watch") with how it ended. May be null.
+  // Called after each list ("list", or "watchlist" for a streamed one) and each watch ("watch") with how it ended. May
+  // be null.
   std::function<void(const char* verb, const Status&)> on_call = {};
 };
 
@@ -69,11 +74,14 @@ class Informer {
  private:
   void Run(std::stop_token stop);
   Status ListAll();
-  Status Watch(std::stop_token stop);
+  // With `list`, the stream begins with a list, after which it is a watch like any other.
+  Status Watch(std::stop_token stop, bool list);
   Status OnBytes(std::string_view bytes);
   Status OnLine(std::string_view line);
   void Put(nlohmann::json object);
   void Delete(const std::string& key);
+  // The store has the whole list, of which `seen` are the keys: what is not in it is gone.
+  void EndList(const std::set<std::string>& seen, const std::string& version);
   // The wait before try number `failures` + 1: doubled each time, plus up to as much again at random.
   std::chrono::milliseconds Backoff(int failures);
 
@@ -86,7 +94,10 @@ class Informer {
   // The informer's thread alone.
   std::string resource_version_;  // to watch from; empty: list first
   std::string partial_line_;
-  bool progress_ = false;  // this watch delivered something
+  bool progress_ = false;                      // this watch delivered something
+  bool listed_ = false;                        // this watch began with a whole list
+  bool streams_lists_;                         // the server has not said that it cannot
+  std::optional<std::set<std::string>> seen_;  // keys of the list that is being streamed
   std::minstd_rand random_;
 
   std::atomic<bool> synced_ = false;

@@ -10,47 +10,57 @@ namespace {
 
 using nlohmann::json;
 
-const kube::Resource& ResourceOf(const json& object) {
-  return kube::StringAt(object, {"kind"}) == "Service" ? kube::kServices : kube::kConfigMaps;
+// The write that was made, for the next reconciliation and for the metrics.
+void Note(const ApplyDeps& deps, const Observed& observed, const kube::Store* cache, const kube::Resource& resource,
+          const json& written) {
+  const std::string key = observed.name_space + "/" + observed.name;
+  deps.own_writes->Note(key, cache, written, observed.now);
+  if (deps.on_write) deps.on_write(resource.plural, true);
 }
 
-Status ApplyObjects(kube::Client& client, PeerKeys& peer_keys, const Observed& observed, const Decision& decision) {
+Status ApplyObjects(const ApplyDeps& deps, const Observed& observed, const Decision& decision) {
   for (const json& object : decision.apply) {
-    RETURN_IF_ERROR(client.Apply(ResourceOf(object), object));
+    const bool service = kube::StringAt(object, {"kind"}) == "Service";
+    const kube::Resource& resource = service ? kube::kServices : kube::kConfigMaps;
+    ASSIGN_OR_RETURN(const json written, deps.client->Apply(resource, object));
+    Note(deps, observed, service ? deps.caches.services : deps.caches.config_maps, resource, written);
   }
   for (const kube::Object& object : decision.remove) {
-    RETURN_IF_ERROR(
-        client.Delete(kube::kConfigMaps, kube::NamespaceOf(*object), kube::NameOf(*object), kube::UidOf(*object)));
+    RETURN_IF_ERROR(deps.client->Delete(kube::kConfigMaps, kube::NamespaceOf(*object), kube::NameOf(*object),
+                                        kube::UidOf(*object)));
   }
   if (decision.peer_keys) {
     const json metadata = OwnedMetadata(observed, names::PeersSecretName(observed.name));
-    RETURN_IF_ERROR(peer_keys.Take(*decision.peer_keys, metadata, observed.now));
+    RETURN_IF_ERROR(deps.peer_keys->Take(*decision.peer_keys, metadata, observed.now));
   }
   return {};
 }
 
 }  // namespace
 
-Status Apply(kube::Client& client, kube::EventRecorder& events, PeerKeys& peer_keys, const Observed& observed,
-             const Decision& decision) {
+Status Apply(const ApplyDeps& deps, const Observed& observed, const Decision& decision) {
   const json& input = *observed.input;
-  if (const Status applied = ApplyObjects(client, peer_keys, observed, decision); !applied.ok()) {
+  if (const Status applied = ApplyObjects(deps, observed, decision); !applied.ok()) {
     // What the API server refuses for good (a quota, a missing right) is for the user to see.
     if (!Retryable(applied.code())) {
-      events.Record(input, kube::EventType::kWarning, "ApplyFailed", "Apply", applied.message());
+      deps.events->Record(input, kube::EventType::kWarning, "ApplyFailed", "Apply", applied.message());
     }
     return applied;
   }
-  if (input.value("status", json::object()) != decision.status) {
+  if (input.value("status", json::object()) == decision.status) {
+    if (deps.on_write) deps.on_write(kube::kInputs.plural, false);
+  } else {
     // No resourceVersion: the operator alone owns the status, and each decision holds the whole of it.
-    RETURN_IF_ERROR(
-        client.ApplyStatus(kube::kInputs, {{"apiVersion", kube::kInputs.api_version()},
-                                           {"kind", kube::kInputs.kind},
-                                           {"metadata", {{"name", observed.name}, {"namespace", observed.name_space}}},
-                                           {"status", decision.status}}));
+    ASSIGN_OR_RETURN(const json written,
+                     deps.client->ApplyStatus(
+                         kube::kInputs, {{"apiVersion", kube::kInputs.api_version()},
+                                         {"kind", kube::kInputs.kind},
+                                         {"metadata", {{"name", observed.name}, {"namespace", observed.name_space}}},
+                                         {"status", decision.status}}));
+    Note(deps, observed, deps.caches.inputs, kube::kInputs, written);
   }
   for (const DecidedEvent& event : decision.events) {
-    events.Record(input, event.type, event.reason, event.action, event.note);
+    deps.events->Record(input, event.type, event.reason, event.action, event.note);
   }
   return {};
 }

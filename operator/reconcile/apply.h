@@ -2,15 +2,28 @@
 // in it changed, then the events.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "common/base/status.h"
 #include "operator/kube/client.h"
 #include "operator/kube/events.h"
 #include "operator/reconcile/decision.h"
+#include "operator/reconcile/own_writes.h"
 
 namespace headrace::op {
 
+struct ApplyDeps {
+  // Not owned, none null.
+  kube::Client* client;
+  kube::EventRecorder* events;
+  PeerKeys* peer_keys;
+  OwnWrites* own_writes;
+  Caches caches;
+  std::function<void(const std::string& resource, bool written)> on_write;  // may be null
+};
+
 // Stops at the first failure: the status is written only when everything that it speaks of exists.
-Status Apply(kube::Client& client, kube::EventRecorder& events, PeerKeys& peer_keys, const Observed& observed,
-             const Decision& decision);
+Status Apply(const ApplyDeps& deps, const Observed& observed, const Decision& decision);
 
 }  // namespace headrace::op

@@ -9,6 +9,7 @@
 #include "operator/kube/controller.h"
 #include "operator/kube/events.h"
 #include "operator/kube/store.h"
+#include "operator/reconcile/own_writes.h"
 #include "operator/reconcile/peer_keys.h"
 
 namespace headrace::op {
@@ -26,7 +27,10 @@ class Reconciler {
     const kube::Store* stateful_sets = nullptr;
     kube::EventRecorder* events = nullptr;
     PeerKeys* peer_keys = nullptr;
+    OwnWrites* own_writes = nullptr;
     std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;
+    // Called for each object that a reconciliation wants: its resource, and whether it had to be written. May be null.
+    std::function<void(const std::string& resource, bool written)> on_write = {};
   };
   explicit Reconciler(Deps deps) : deps_(std::move(deps)) {}
 

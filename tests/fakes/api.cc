@@ -154,6 +154,11 @@ size_t FakeApi::Count(const Resource& resource) const {
   return collection == collections_.end() ? 0 : collection->second.size();
 }
 
+void FakeApi::StreamLists(bool can) {
+  const std::lock_guard lock(mutex_);
+  streams_lists_ = can;
+}
+
 void FakeApi::Compact() {
   const std::lock_guard lock(mutex_);
   compacted_ = ++version_;
@@ -316,7 +321,23 @@ Result<HttpReply> FakeApi::Stream(const HttpCall& call, std::chrono::millisecond
     return *std::move(failure);
   }
   Target target = Parse(call.target);
-  int64_t from = std::stoll(target.query["resourceVersion"]);
+  const bool list = target.query.contains("sendInitialEvents");
+  if (list && (!streams_lists_ || target.query["resourceVersionMatch"] != "NotOlderThan"))
+    return StatusReply(422, "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled");
+  std::deque<std::string> initial;  // what is there, and the bookmark that says that this was all
+  int64_t from = list ? version_ : std::stoll(target.query["resourceVersion"]);
+  if (list) {
+    for (const auto& [key, object] : collections_[target.collection]) {
+      if (!InScope(object, target.name_space, target.query["labelSelector"])) continue;
+      initial.push_back(json{{"type", "ADDED"}, {"object", object}}.dump());
+    }
+    initial.push_back(json{
+        {"type", "BOOKMARK"},
+        {"object",
+         {{"metadata",
+           {{"resourceVersion", std::to_string(version_)}, {"annotations", {{"k8s.io/initial-events-end", "true"}}}}}}}}
+                          .dump());
+  }
   if (from < compacted_) return StatusReply(410, "too old resource version");
   const std::string selector = target.query["labelSelector"];
   size_t lines_sent = lines_.size();
@@ -328,7 +349,10 @@ Result<HttpReply> FakeApi::Stream(const HttpCall& call, std::chrono::millisecond
   while (status.ok() && !stop.stop_requested() && generation == watch_generation_) {
     std::string line;
     bool raw = false;
-    if (next < events_.size()) {
+    if (!initial.empty()) {
+      line = std::move(initial.front());
+      initial.pop_front();
+    } else if (next < events_.size()) {
       const Event& event = events_[next++];
       if (event.version <= from || event.collection != target.collection) continue;
       from = event.version;

@@ -27,6 +27,9 @@ class FakeApi : public HttpTransport {
   nlohmann::json Find(const Resource& resource, const std::string& name_space, const std::string& name) const;
   size_t Count(const Resource& resource) const;
 
+  // Whether lists can be had as a stream (sendInitialEvents), as they can unless told otherwise.
+  void StreamLists(bool can);
+
   // Forgets the history up to now: older watches and continue tokens get 410.
   void Compact();
   // Ends the open watches cleanly, as the server's timeout does.
@@ -84,6 +87,7 @@ class FakeApi : public HttpTransport {
   std::vector<Event> events_;
   int64_t version_ = 100;
   int64_t compacted_ = 0;
+  bool streams_lists_ = true;
   int64_t next_uid_ = 1;
   int64_t watch_generation_ = 0;
   size_t open_watches_ = 0;

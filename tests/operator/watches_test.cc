@@ -53,6 +53,24 @@ TEST(WatchesTest, TellsWhichInputAChangeConcerns) {
   EXPECT_TRUE(told({}));
 }
 
+TEST(CountConditionsTest, CountsEachInputOnceForEachCondition) {
+  kube::Store inputs;
+  const auto put = [&](const char* name, json conditions) {
+    inputs.Put(std::make_shared<const json>(json{{"metadata", {{"namespace", "ml"}, {"name", name}}},
+                                                 {"status", {{"conditions", std::move(conditions)}}}}));
+  };
+  put("new", json::array());
+  put("good", {{{"type", "Accepted"}, {"status", "True"}}, {{"type", "Ready"}, {"status", "True"}}});
+  put("bad", {{{"type", "Accepted"}, {"status", "False"}}, {{"type", "Ready"}, {"status", "False"}}});
+  std::multiset<std::string> counted;
+  for (const ConditionCount& count : CountConditions(inputs)) {
+    counted.insert(count.condition + " " + count.status + " " + std::to_string(count.inputs));
+  }
+  EXPECT_EQ(counted, (std::multiset<std::string>{"Accepted True 1", "Accepted False 1", "Accepted Unknown 1",
+                                                 "Ready True 1", "Ready False 1", "Ready Unknown 1", "Degraded True 0",
+                                                 "Degraded False 0", "Degraded Unknown 3"}));
+}
+
 TEST(SlimTest, AWorkloadKeepsItsSizeAndWhetherItHasEnded) {
   json job = json::parse(R"({
     "metadata": {"name": "j", "uid": "u", "annotations": {"kubectl/last-applied": "long"}},

@@ -52,7 +52,7 @@ class InformerTest : public ::testing::Test {
 
   FakeApi api_;
   Client client_{&api_, {.page_size = 2}};
-  InformerOptions options_{.backoff_min = 1ms, .backoff_max = 4ms};
+  InformerOptions options_{.stream_lists = false, .backoff_min = 1ms, .backoff_max = 4ms};
   std::mutex mutex_;
   std::vector<std::string> log_;  // guarded by mutex_
   std::unique_ptr<Informer> informer_;
@@ -195,6 +195,92 @@ TEST_F(InformerTest, AnExpiredContinueTokenRestartsTheList) {
   Start();
   EXPECT_EQ(informer_->store().Size(), 3u);
   EXPECT_EQ(Lists(), 4u);
+}
+
+// The list as a stream ("WatchList").
+class StreamedListTest : public InformerTest {
+ protected:
+  StreamedListTest() {
+    options_.stream_lists = true;
+    options_.on_call = [this](const char* verb, const Status& status) {
+      const std::lock_guard lock(mutex_);
+      ends_.push_back(std::string(verb) + " " + std::string(CodeName(status.code())));
+    };
+  }
+  std::vector<std::string> Ends() {
+    const std::lock_guard lock(mutex_);
+    return ends_;
+  }
+  std::vector<std::string> ends_;  // guarded by mutex_
+};
+
+TEST_F(StreamedListTest, IsFollowedByTheChangesInOneStream) {
+  api_.Put(kPods, Pod("b"));
+  api_.Put(kPods, Pod("a"));
+  Start();
+  api_.Put(kPods, Pod("c"));
+  api_.Remove(kPods, "ml", "a");
+  Reaches({"add a", "add b", "add c", "delete a"});
+  EXPECT_EQ(Lists(), 0u);
+  EXPECT_EQ(Watches(), 1u);
+}
+
+TEST_F(StreamedListTest, AnEmptyListIsOneToo) {
+  Start();
+  EXPECT_EQ(informer_->store().Size(), 0u);
+  EXPECT_EQ(Lists(), 0u);
+}
+
+TEST_F(StreamedListTest, ItsVersionIsResumedFrom) {
+  api_.Put(kPods, Pod("a"));
+  const json last = api_.Put(kConfigMaps, Pod("elsewhere"));
+  Start();
+  api_.EndWatches();
+  ASSERT_TRUE(api_.WaitUntil([&] { return Watches() == 2 && api_.open_watches() == 1; }));
+  EXPECT_EQ(api_.CountCalls("resourceVersion=" + ResourceVersionOf(last) + "&"), 1u);
+  EXPECT_EQ(api_.CountCalls("sendInitialEvents"), 1u);
+  api_.Put(kPods, Pod("b"));
+  Reaches({"add a", "add b"});
+}
+
+TEST_F(StreamedListTest, AServerThatCannotIsAskedOnceAndThenForPages) {
+  api_.StreamLists(false);
+  api_.Put(kPods, Pod("a"));
+  Start();
+  EXPECT_EQ(Lists(), 1u);
+  api_.FailNext("resourceVersion=", StatusReply(410, "too old"));
+  api_.EndWatches();
+  ASSERT_TRUE(api_.WaitUntil([&] { return Lists() == 2 && api_.open_watches() == 1; }));
+  EXPECT_EQ(api_.CountCalls("sendInitialEvents"), 1u);
+}
+
+TEST_F(StreamedListTest, OneThatBreaksOffIsFollowedByPagesAndTheNextIsStreamedAgain) {
+  api_.FailNext("sendInitialEvents", {0, {}, {}});
+  api_.Put(kPods, Pod("a"));
+  Start();
+  Reaches({"add a"});
+  EXPECT_EQ(Lists(), 1u);
+  EXPECT_EQ(Ends(), (std::vector<std::string>{"watchlist Unavailable", "list OK"}));
+  api_.SendLine(ExpiredLine());
+  ASSERT_TRUE(api_.WaitUntil([&] { return api_.CountCalls("sendInitialEvents") == 2 && api_.open_watches() == 1; }));
+  ASSERT_TRUE(api_.WaitUntil([&] { return Ends().size() == 4; }));
+  EXPECT_EQ(Ends(), (std::vector<std::string>{"watchlist Unavailable", "list OK", "watch Exhausted", "watchlist OK"}));
+  EXPECT_EQ(Lists(), 1u);
+}
+
+TEST_F(StreamedListTest, AfterALostHistoryWhatIsNotInItIsGone) {
+  api_.Put(kPods, Pod("a"));
+  api_.Put(kPods, Pod("b"));
+  Start();
+  api_.FailNext("watch=true", {0, {}, {}}, 1 << 20);
+  api_.EndWatches();
+  ASSERT_TRUE(api_.WaitUntil([&] { return Watches() >= 3; }));
+  api_.Remove(kPods, "ml", "a");
+  api_.Put(kPods, Pod("c"));
+  api_.Compact();
+  api_.ClearFailures();
+  Reaches({"add a", "add b", "add c", "delete a"});
+  EXPECT_EQ(Lists(), 0u);
 }
 
 TEST(StoreTest, WaitForSeesAnObjectThatComesLater) {

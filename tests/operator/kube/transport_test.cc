@@ -243,6 +243,7 @@ TEST_P(InformerOverSocketTest, SurvivesTheFault) {
   Client client(&transport(), {});
   InformerOptions options;
   options.resource = kConfigMaps;
+  options.stream_lists = false;
   options.watch_timeout = 1s;  // half-open connections are noticed after it
   options.idle_margin = 200ms;
   options.backoff_min = 1ms;

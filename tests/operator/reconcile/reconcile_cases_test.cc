@@ -90,6 +90,7 @@ struct Cluster {
   RecordingClient client;
   RecordingEvents events;
   PeerKeys peer_keys{&client};
+  OwnWrites own_writes;
   std::chrono::system_clock::time_point now{};
 
   void Put(json object) {
@@ -105,7 +106,7 @@ struct Cluster {
   }
   kube::Outcome Reconcile(const std::string& key) {
     return Reconciler({&client, &inputs, &pods, &config_maps, &services, &jobs, &stateful_sets, &events, &peer_keys,
-                       [this] { return now; }})
+                       &own_writes, [this] { return now; }})
         .Reconcile(key);
   }
 };
@@ -280,6 +281,39 @@ TEST(Reconciler, WritesNoStatusForWhatItCouldNotMake) {
   EXPECT_EQ(cluster.events.events[0], "Warning ApplyFailed quota exceeded");
 }
 
+TEST(Reconciler, WaitsForTheCachesToShowWhatItWrote) {
+  class Answering : public RecordingClient {
+    Result<json> ApplyStatus(const kube::Resource& resource, const json& object) override {
+      EXPECT_TRUE(RecordingClient::ApplyStatus(resource, object).ok());
+      json answer = object;
+      answer["metadata"]["resourceVersion"] = "7";
+      return answer;
+    }
+  } client;
+  Cluster cluster;
+  cluster.Put(Numbers());
+  std::vector<std::string> writes;
+  const Reconciler reconciler({&client, &cluster.inputs, &cluster.pods, &cluster.config_maps, &cluster.services,
+                               &cluster.jobs, &cluster.stateful_sets, &cluster.events, &cluster.peer_keys,
+                               &cluster.own_writes, [&] { return cluster.now; },
+                               [&](const std::string& resource, bool written) {
+                                 writes.push_back(resource + (written ? " written" : " unchanged"));
+                               }});
+  ASSERT_TRUE(reconciler.Reconcile("ml/clicks").status.ok());
+  ASSERT_EQ(client.statuses.size(), 1u);
+  EXPECT_TRUE(reconciler.Reconcile("ml/clicks").requeue_after.has_value());
+  EXPECT_EQ(client.statuses.size(), 1u) << "the cache is behind: what it holds is not what is";
+  json input = Numbers();
+  input["metadata"]["resourceVersion"] = "7";
+  input["status"] = client.statuses[0];
+  cluster.Put(input);
+  for (const json& object : client.applied) cluster.Put(object);
+  ASSERT_TRUE(reconciler.Reconcile("ml/clicks").status.ok());
+  EXPECT_EQ(client.statuses.size(), 1u);
+  EXPECT_EQ(writes, (std::vector<std::string>{"configmaps written", "services written", "distributedinputs written",
+                                              "distributedinputs unchanged"}));
+}
+
 TEST(Reconciler, ThePlanIsReadBackByTheLoader) {
   Cluster cluster;
   cluster.Put(Numbers());
@@ -335,7 +369,8 @@ TEST(Reconciler, KeysThatCannotBeLookedAtKeepNothingElseFromBeingDone) {
   cluster.Put(Numbers());
   PeerKeys peer_keys(&client);
   const Reconciler reconciler({&client, &cluster.inputs, &cluster.pods, &cluster.config_maps, &cluster.services,
-                               &cluster.jobs, &cluster.stateful_sets, &cluster.events, &peer_keys});
+                               &cluster.jobs, &cluster.stateful_sets, &cluster.events, &peer_keys,
+                               &cluster.own_writes});
   EXPECT_EQ(reconciler.Reconcile("ml/clicks").status.message(), "secrets \"clicks-headrace-peers\" is forbidden");
   EXPECT_EQ(client.statuses.size(), 1u);
 }

@@ -1,0 +1,200 @@
+// How fast the operator is in process, and what it keeps in memory: one line a figure, the goal beside it.
+//
+//   operator_bench [INPUTS]     default 10000
+//
+// The API server is the tests' own (tests/fakes/api.h), without a socket: this measures the operator alone.
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/spec/names.h"
+#include "operator/admission/server.h"
+#include "operator/pod/injected.h"
+#include "operator/reconcile/reconciler.h"
+#include "operator/watches.h"
+#include "tests/fakes/api.h"
+
+namespace headrace::op {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+double Seconds(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
+
+double HeapBytes() {
+  const struct mallinfo2 info = ::mallinfo2();
+  return static_cast<double>(info.uordblks + info.hblkhd);
+}
+
+double At(std::vector<double>& values, double part) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1))];
+}
+
+json Input(const std::string& name) {
+  return {
+      {"apiVersion", "headrace.dev/v1alpha1"},
+      {"kind", "DistributedInput"},
+      {"metadata", {{"name", name}, {"namespace", "ml"}, {"uid", "uid-" + name}, {"generation", 1}}},
+      {"spec",
+       {{"source", {{"files", {{"paths", {"/data/train-*.tfrecord"}}}}}},
+        {"features", {{{"name", "x"}, {"dtype", "float32"}, {"shape", {8}}}, {{"name", "label"}, {"dtype", "int64"}}}},
+        {"pipeline", {{{"shuffle", {{"bufferSize", 10000}, {"seed", 7}}}}, {{"batch", {{"size", 1024}}}}}},
+        {"distribution", {{"replicasPerWorker", 8}}}}}};
+}
+
+json Pod(const std::string& name, int index){return {
+    {"metadata",
+     {{"name", name},
+      {"namespace", "ml"},
+      {"uid", "uid-" + name},
+      {"labels",
+       {{names::kInputLabel, "input-0"},
+        {"batch.kubernetes.io/job-completion-index", std::to_string(index)},
+        {"batch.kubernetes.io/job-name", "train"}}},
+      {"ownerReferences",
+       {{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", "train"}, {"uid", "job-1"}, {"controller", true}}}}}},
+    {"spec",
+     {{"containers",
+       {{{"name", "trainer"},
+         {"image", "registry.example/trainer:1"},
+         {"command", {"python", "/app/train.py"}},
+         {"resources", {{"limits", {{"nvidia.com/gpu", 8}, {"memory", "64Gi"}}}}}}}}}}}};
+}
+
+class NoEvents : public kube::EventRecorder {
+  void Record(const json&, kube::EventType, const std::string&, const std::string&, const std::string&) override {}
+};
+
+// Every input from nothing to Accepted, one worker.
+void Reconciles(int inputs) {
+  kube::FakeApi api;
+  kube::Client client(&api, {});
+  for (int i = 0; i < inputs; ++i) api.Put(kube::kInputs, Input("input-" + std::to_string(i)));
+  const double before = HeapBytes();
+  const Clock::time_point start = Clock::now();
+  Watches watches(&api, &client, {.on_change = [](const std::string&) {}});
+  api.WaitUntil([&] { return watches.synced(); });
+  const double synced = Seconds(start);
+  const double cached = HeapBytes() - before;
+  NoEvents events;
+  PeerKeys peer_keys(&client);
+  OwnWrites own_writes;
+  const Reconciler reconciler({.client = &client,
+                               .inputs = &watches.inputs(),
+                               .pods = &watches.pods(),
+                               .config_maps = &watches.config_maps(),
+                               .services = &watches.services(),
+                               .jobs = &watches.jobs(),
+                               .stateful_sets = &watches.stateful_sets(),
+                               .events = &events,
+                               .peer_keys = &peer_keys,
+                               .own_writes = &own_writes});
+  std::vector<double> took;
+  int done = 0;
+  const Clock::time_point begin = Clock::now();
+  for (int i = 0; i < inputs; ++i) {
+    const Clock::time_point at = Clock::now();
+    done += reconciler.Reconcile("ml/input-" + std::to_string(i)).status.ok() ? 1 : 0;
+    took.push_back(Seconds(at));
+  }
+  const double all = Seconds(begin);
+  std::printf("cache_sync_seconds            %10.2f   of %d inputs\n", synced, inputs);
+  std::printf("cache_bytes_an_input          %10.0f   before its plan and Service\n", cached / inputs);
+  std::printf("reconciles_a_second           %10.0f   goal 500; one worker, new inputs, keys made for each\n",
+              inputs / all);
+  std::printf("reconcile_p50_ms              %10.3f\n", 1e3 * At(took, 0.5));
+  std::printf("reconcile_p99_ms              %10.3f   goal 10\n", 1e3 * At(took, 0.99));
+  std::printf("accepted                      %10d   of %d\n", done, inputs);
+}
+
+// A gang's pods, one after another: what one core does.
+void Injections(int inputs) {
+  constexpr int kPods = 1028;
+  kube::Store all_inputs, jobs, stateful_sets, pods, config_maps;
+  for (int i = 0; i < inputs; ++i) all_inputs.Put(std::make_shared<const json>(Input("input-" + std::to_string(i))));
+  jobs.Put(std::make_shared<const json>(json{{"metadata", {{"name", "train"}, {"namespace", "ml"}, {"uid", "job-1"}}},
+                                             {"spec", {{"completions", kPods}}}}));
+  AdmissionDeps deps;
+  deps.inputs = &all_inputs;
+  deps.jobs = &jobs;
+  deps.stateful_sets = &stateful_sets;
+  deps.pods = &pods;
+  deps.config_maps = &config_maps;
+  deps.loader.image = "registry.example/loader:1";
+  int injected = 0;
+  deps.on_review = [&](std::string_view result, std::string_view) { injected += result == "injected" ? 1 : 0; };
+  const HttpHandler handler = MakeAdmissionHandler(deps);
+  std::vector<std::string> reviews;
+  for (int i = 0; i < kPods; ++i) {
+    reviews.push_back(json{{"apiVersion", "admission.k8s.io/v1"},
+                           {"kind", "AdmissionReview"},
+                           {"request",
+                            {{"uid", "r"},
+                             {"operation", "CREATE"},
+                             {"namespace", "ml"},
+                             {"resource", {{"resource", "pods"}}},
+                             {"object", Pod("train-" + std::to_string(i), i)}}}}
+                          .dump());
+  }
+  std::vector<double> took;
+  const Clock::time_point begin = Clock::now();
+  for (const std::string& review : reviews) {
+    const Clock::time_point at = Clock::now();
+    handler({"POST", kInjectPath, "", review});
+    took.push_back(Seconds(at));
+  }
+  const double all = Seconds(begin);
+  std::printf("injections_a_second           %10.0f   goal 2000; one thread, a gang of %d\n", kPods / all, kPods);
+  std::printf("injection_p50_ms              %10.3f\n", 1e3 * At(took, 0.5));
+  std::printf("injection_p99_ms              %10.3f   goal 5\n", 1e3 * At(took, 0.99));
+  std::printf("injected                      %10d   of %d\n", injected, kPods);
+}
+
+// Injected pods that run, as the API server shows them, in the cache.
+void CachedPods() {
+  constexpr int kPods = 10000;
+  json pod = Pod("train-xxxxx-yyyyy", 0);
+  pod["apiVersion"] = "v1";
+  pod["kind"] = "Pod";
+  pod["metadata"]["resourceVersion"] = "123456789";
+  pod["metadata"]["creationTimestamp"] = "2026-01-02T03:04:05Z";
+  pod["metadata"]["annotations"][names::kInjectedAnnotation] = "0123456789abcdef";
+  json env = json::array();
+  for (const char* name : {names::kEnvDir, names::kEnvPlan, names::kEnvWorkerIndex, names::kEnvNumWorkers,
+                           names::kEnvReplicasPerWorker, names::kEnvRunId, names::kEnvDataDir, names::kEnvListen}) {
+    env.push_back({{"name", name}, {"value", "e7a3c1f0-1111-2222-3333-444455556666"}});
+  }
+  pod["spec"]["initContainers"] = {{{"name", names::kLoaderContainer}, {"env", env}}};
+  pod["status"] = {{"phase", "Running"},
+                   {"podIP", "10.0.0.1"},
+                   {"initContainerStatuses",
+                    {{{"name", names::kLoaderContainer},
+                      {"ready", true},
+                      {"state", {{"running", {{"startedAt", "2026-01-02T03:04:05Z"}}}}}}}}};
+  kube::Store store;
+  const double before = HeapBytes();
+  for (int i = 0; i < kPods; ++i) {
+    json copy = pod;
+    copy["metadata"]["name"] = "train-xxxxx-" + std::to_string(i);
+    SlimPod(copy);
+    store.Put(std::make_shared<const json>(std::move(copy)));
+  }
+  std::printf("cache_bytes_a_pod             %10.0f   goal 2048\n", (HeapBytes() - before) / kPods);
+}
+
+}  // namespace
+}  // namespace headrace::op
+
+int main(int argc, char** argv) {
+  const int inputs = argc > 1 ? std::atoi(argv[1]) : 10000;
+  headrace::op::CachedPods();
+  headrace::op::Injections(inputs);
+  headrace::op::Reconciles(inputs);
+}
