@@ -19,16 +19,20 @@ def dashboards():
     return found
 
 
+def rules():
+    groups = yaml.safe_load((ROOT / "alerts" / "headrace.yaml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
 def alerts():
     """{expression: alert}: what each alert compares with its limits. Of a healthy cluster the whole returns nothing."""
     found = {}
-    for group in yaml.safe_load((ROOT / "alerts" / "headrace.yaml").read_text())["groups"]:
-        for rule in group["rules"]:
-            for part in re.split(r"\s+and\s+", rule["expr"]):
-                absent = re.fullmatch(r"absent\((.*)\)", part)
-                compared = absent[1] if absent else re.sub(r"\s*(>|<|==)\s*[\d.]+$", "", part)
-                assert compared != part, f"{rule['alert']}: {part} is not compared with a number"
-                found[compared] = rule["alert"]
+    for rule in rules():
+        for part in re.split(r"\s+and\s+", rule["expr"]):
+            absent = re.fullmatch(r"absent\((.*)\)", part)
+            compared = absent[1] if absent else re.sub(r"\s*(>|<|==)\s*[\d.]+$", "", part)
+            assert compared != part, f"{rule['alert']}: {part} is not compared with a number"
+            found[compared] = rule["alert"]
     return found
 
 
