@@ -38,34 +38,33 @@ double At(std::vector<double>& values, double part) {
 }
 
 json Input(const std::string& name) {
-  return {
-      {"apiVersion", "headrace.dev/v1alpha1"},
-      {"kind", "DistributedInput"},
-      {"metadata", {{"name", name}, {"namespace", "ml"}, {"uid", "uid-" + name}, {"generation", 1}}},
-      {"spec",
-       {{"source", {{"files", {{"paths", {"/data/train-*.tfrecord"}}}}}},
-        {"features", {{{"name", "x"}, {"dtype", "float32"}, {"shape", {8}}}, {{"name", "label"}, {"dtype", "int64"}}}},
-        {"pipeline", {{{"shuffle", {{"bufferSize", 10000}, {"seed", 7}}}}, {{"batch", {{"size", 1024}}}}}},
-        {"distribution", {{"replicasPerWorker", 8}}}}}};
+  json input = json::parse(R"({
+    "apiVersion": "headrace.dev/v1alpha1", "kind": "DistributedInput",
+    "metadata": {"namespace": "ml", "generation": 1},
+    "spec": {
+      "source": {"files": {"paths": ["/data/train-*.tfrecord"]}},
+      "features": [{"name": "x", "dtype": "float32", "shape": [8]}, {"name": "label", "dtype": "int64"}],
+      "pipeline": [{"shuffle": {"bufferSize": 10000, "seed": 7}}, {"batch": {"size": 1024}}],
+      "distribution": {"replicasPerWorker": 8}}})");
+  input["metadata"]["name"] = name;
+  input["metadata"]["uid"] = "uid-" + name;
+  return input;
 }
 
-json Pod(const std::string& name, int index){return {
-    {"metadata",
-     {{"name", name},
-      {"namespace", "ml"},
-      {"uid", "uid-" + name},
-      {"labels",
-       {{names::kInputLabel, "input-0"},
-        {"batch.kubernetes.io/job-completion-index", std::to_string(index)},
-        {"batch.kubernetes.io/job-name", "train"}}},
-      {"ownerReferences",
-       {{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", "train"}, {"uid", "job-1"}, {"controller", true}}}}}},
-    {"spec",
-     {{"containers",
-       {{{"name", "trainer"},
-         {"image", "registry.example/trainer:1"},
-         {"command", {"python", "/app/train.py"}},
-         {"resources", {{"limits", {{"nvidia.com/gpu", 8}, {"memory", "64Gi"}}}}}}}}}}}};
+json Pod(const std::string& name, int index) {
+  json pod = json::parse(R"({
+    "metadata": {
+      "namespace": "ml",
+      "labels": {"headrace.dev/input": "input-0", "batch.kubernetes.io/job-name": "train"},
+      "ownerReferences": [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job-1", "controller": true}]},
+    "spec": {"containers": [{
+      "name": "trainer", "image": "registry.example/trainer:1", "command": ["python", "/app/train.py"],
+      "resources": {"limits": {"nvidia.com/gpu": 8, "memory": "64Gi"}}}]}})");
+  pod["metadata"]["name"] = name;
+  pod["metadata"]["uid"] = "uid-" + name;
+  pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = std::to_string(index);
+  return pod;
 }
 
 class NoEvents : public kube::EventRecorder {
@@ -171,13 +170,11 @@ void CachedPods() {
                            names::kEnvReplicasPerWorker, names::kEnvRunId, names::kEnvDataDir, names::kEnvListen}) {
     env.push_back({{"name", name}, {"value", "e7a3c1f0-1111-2222-3333-444455556666"}});
   }
-  pod["spec"]["initContainers"] = {{{"name", names::kLoaderContainer}, {"env", env}}};
-  pod["status"] = {{"phase", "Running"},
-                   {"podIP", "10.0.0.1"},
-                   {"initContainerStatuses",
-                    {{{"name", names::kLoaderContainer},
-                      {"ready", true},
-                      {"state", {{"running", {{"startedAt", "2026-01-02T03:04:05Z"}}}}}}}}};
+  pod["spec"]["initContainers"] = json::array({json{{"name", names::kLoaderContainer}, {"env", env}}});
+  pod["status"] = json::parse(R"({
+    "phase": "Running", "podIP": "10.0.0.1",
+    "initContainerStatuses": [{"name": "headrace-loader", "ready": true,
+                               "state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}}}]})");
   kube::Store store;
   const double before = HeapBytes();
   for (int i = 0; i < kPods; ++i) {
