@@ -13,6 +13,7 @@ namespace {
 template <typename Ours, typename Theirs>
 constexpr bool SameWord() {
   if (std::is_pointer_v<Ours> != std::is_pointer_v<Theirs>) return false;
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): handles are pointers, and it is these that are passed
   return sizeof(Ours) == sizeof(Theirs) && std::is_scalar_v<Ours> && std::is_scalar_v<Theirs>;
 }
 
