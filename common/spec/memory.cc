@@ -14,7 +14,7 @@ constexpr int64_t kProgram = int64_t{24} << 20;
 constexpr int64_t kBlock = 256 << 10;                 // BytesBlockPool
 constexpr int64_t kDecompressed = 768 << 10;          // ahead of each compressed file
 constexpr int64_t kRemoteAhead = int64_t{128} << 20;  // ReadAhead, all files together
-constexpr int64_t kPieces = int64_t{16} << 20;        // LookAhead: as many batches, and at least two
+constexpr int64_t kPieces = int64_t{16} << 20;        // LookAhead: as many batches, and at least two steps'
 constexpr int64_t kUncompacted = int64_t{64} << 20;   // Compaction: blocks are left alone up to there
 constexpr double kScattered = 2.5;                    // ... and take so many times their records beyond
 constexpr int64_t kSlotsBeyondPrefetch = 2;           // the batch that the trainer holds, and the one being written
@@ -55,8 +55,8 @@ std::optional<int64_t> ShuffleBytes(const InputSpec& spec, const FilesSeen& file
   return static_cast<int64_t>(std::max(bytes, std::min(least, bytes * 4))) + buffered * kReference;
 }
 
-int64_t ReadAheadBytes(const InputSpec& spec, const FilesSeen& files, int64_t slot) {
-  int64_t bytes = std::max(kPieces, 2 * slot);
+int64_t ReadAheadBytes(const InputSpec& spec, const FilesSeen& files, const Topology& run, int64_t slot) {
+  int64_t bytes = std::max(kPieces, 2 * run.replicas_per_worker * slot);
   if (!std::holds_alternative<FilesSource>(spec.source)) return bytes;
   int64_t open = 1;
   if (!spec.pipeline.empty()) {
@@ -103,7 +103,7 @@ std::optional<LoaderMemory> EstimateMemory(const Plan& plan, const Topology& run
   memory.ring_bytes = memory.slot_bytes * slots;
   memory.certain_ring_bytes = RoundUp(std::max<int64_t>(1, certain), kRingPageBytes) * slots;
   memory.shuffle_bytes = ShuffleBytes(spec, files);
-  memory.read_ahead_bytes = ReadAheadBytes(spec, files, memory.slot_bytes);
+  memory.read_ahead_bytes = ReadAheadBytes(spec, files, run, memory.slot_bytes);
   if (memory.shuffle_bytes) memory.loader_bytes = kProgram + memory.read_ahead_bytes + *memory.shuffle_bytes;
   return memory;
 }

@@ -86,11 +86,7 @@ DatasetPtr<Record> MakeSource(const Plan& plan, const TransformContext& transfor
 class Pipeline::Epoch : public FeedEpoch {
  public:
   Epoch(Pipeline& pipeline, Deal deal)
-      : pipeline_(pipeline),
-        ahead_(
-            std::move(deal),
-            std::clamp(kLookAheadBytes / std::max<uint64_t>(pipeline.max_bytes(), 1), kLeastLookAhead, kMostLookAhead),
-            pipeline.signal_, &pipeline.read_clock_) {}
+      : pipeline_(pipeline), ahead_(std::move(deal), Depth(pipeline), pipeline.signal_, &pipeline.read_clock_) {}
 
   Result<Next> Advance(Delivery* delivery) override {
     ASSIGN_OR_RETURN(const LookAhead::State state, ahead_.Look(next_));
@@ -176,6 +172,14 @@ class Pipeline::Epoch : public FeedEpoch {
       }
     }
     return {};
+  }
+
+  static size_t Depth(const Pipeline& pipeline) {
+    const uint64_t depth =
+        std::clamp(kLookAheadBytes / std::max<uint64_t>(pipeline.max_bytes(), 1), kLeastLookAhead, kMostLookAhead);
+    // The pieces of a step may all be held until the last of them is there (Engine::Held), and the thread that reads
+    // ahead goes on when half of its pieces are given back.
+    return std::max(depth, 2 * static_cast<uint64_t>(pipeline.topology_.replicas_per_worker));
   }
 
   Pipeline& pipeline_;

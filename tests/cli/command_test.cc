@@ -106,6 +106,18 @@ TEST_F(CommandTest, RunPrintsWhatEachReplicaGets) {
                                         "epoch 0 ended after 3 steps, 9 records\n"));
 }
 
+// Pieces so large that few are read ahead; those of a step are held until all of them are there.
+TEST_F(CommandTest, RunDeliversLargeBatchesToManyReplicas) {
+  const std::string input = Write("large.yaml",
+                                  "apiVersion: headrace.dev/v1alpha1\nkind: DistributedInput\nmetadata: {name: large}\n"
+                                  "spec:\n  source: {range: {stop: 9000000}}\n"
+                                  "  pipeline: [{batch: {size: 2800000, dropRemainder: true}}]\n"
+                                  "  delivery: {prefetchSteps: 1}\n");
+  const Outcome outcome = Headrace({"run", "-f", input, "--replicas", "8"});
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("epoch 0 ended after 3 steps, 8400000 records"));
+}
+
 TEST_F(CommandTest, RunStopsAfterTheStepsAskedFor) {
   const std::string input = RangeInput("  - repeat: {count: -1}\n  - batch: {size: 4}\n");
   const Outcome outcome = Headrace({"run", "-f", input, "--steps", "2", "--epochs", "2"});

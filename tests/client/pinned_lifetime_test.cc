@@ -219,8 +219,11 @@ TEST(Destinations, FollowTheInputTheTrainerAndTheProcess) {
   reply.memory = MemoryKind::kHost;
   EXPECT_EQ((*choose())[0].reason, "Host: spec.delivery.memory says so");
   reply.memory = MemoryKind::kPinned;
-  EXPECT_THAT((*choose())[0].reason, HasSubstr("Pinned: GPU 0 of the 2 that the trainer's process sees, as "
-                                               "spec.delivery.memory says"));
+  EXPECT_THAT((*choose())[0].reason, HasSubstr("Pinned: GPU 0 of the 2 that the trainer's process sees; "
+                                               "spec.delivery.memory is Pinned"));
+  reply.memory = MemoryKind::kDevice;
+  EXPECT_EQ((*choose())[1].gpu, 1);
+  EXPECT_THAT((*choose())[0].reason, HasSubstr("is Device, which this version delivers as Pinned does"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-const int headrace::fuzz::kMutations = 50000;
+const int headrace::fuzz::kMutations = 20000;
 
 std::vector<std::string> headrace::fuzz::Seeds() {
   return {R"({"version":1,"start":{"epoch":0,"numWorkers":2,"workerIndex":1,"replicasPerWorker":2}})",

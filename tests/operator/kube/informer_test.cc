@@ -207,6 +207,7 @@ class StreamedListTest : public InformerTest {
       ends_.push_back(std::string(verb) + " " + std::string(CodeName(status.code())));
     };
   }
+  ~StreamedListTest() override { informer_.reset(); }  // its thread writes to ends_
   std::vector<std::string> Ends() {
     const std::lock_guard lock(mutex_);
     return ends_;

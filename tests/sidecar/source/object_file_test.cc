@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "sidecar/source/byte_stream.h"
 #include "sidecar/source/storage.h"
@@ -82,8 +83,13 @@ TEST_F(S3, ListsAndReadsObjects) {
     EXPECT_TRUE(*bytes == contents[i]) << files->paths[i];
   }
   EXPECT_EQ(bytes_read, 2 * large.size() + GzipOf(kCompressed).size());
-  // In parts that grow from 256 KiB to 8 MiB: 15.75 MiB are six, and 14.25 two.
-  EXPECT_EQ(server.proxy().requests().size() - listed, 2 * 8 + 1);
+  // In parts that grow from 256 KiB to 8 MiB: 15.75 MiB are six, and 14.25 two. On a slow machine some are asked for
+  // again, and all of them for the path that is listed twice.
+  const std::vector<SeenRequest> seen = server.proxy().requests();
+  std::set<std::pair<std::string, std::string>> parts;
+  for (size_t i = listed; i < seen.size(); ++i) parts.emplace(seen[i].target, seen[i].headers.at("range"));
+  EXPECT_EQ(parts.size(), 8u + 1u);
+  EXPECT_GE(seen.size() - listed, 2u * 8u + 1u);
 
   // Anywhere, in one request.
   const size_t before = server.proxy().requests().size();
