@@ -34,8 +34,10 @@ class ClientTest : public testing::Test {
   }
 
   headrace_status Connect(int64_t timeout_ms = 10000) {
-    const headrace_connect_options options = {sizeof(options), options_.directory.c_str(), timeout_ms, nullptr,
-                                              nullptr};
+    headrace_connect_options options{};
+    options.size = sizeof(options);
+    options.directory = options_.directory.c_str();
+    options.timeout_ms = timeout_ms;
     headrace_dataset* dataset = nullptr;
     headrace_status status = headrace_connect(&options, &dataset);
     if (status == HEADRACE_OK) datasets_.push_back(dataset);
