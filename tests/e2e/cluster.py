@@ -40,7 +40,8 @@ class ApiError(Exception):
 
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost", timeout=30)
+        # A machine that has just built everything was seen to stand still for 30 s while it wrote that to its disk.
+        super().__init__("localhost", timeout=90)
         self._path = str(path)
 
     def connect(self):
