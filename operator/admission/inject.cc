@@ -21,17 +21,6 @@ namespace {
 
 using nlohmann::json;
 
-const json& EmptyArray() {
-  static const json empty = json::array();
-  return empty;
-}
-
-// The list at object[key]; an empty one where there is none.
-const json& ListAt(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_array() ? *found : EmptyArray();
-}
-
 bool HasEntry(const json& list, const char* key, std::string_view value) {
   return std::any_of(list.begin(), list.end(),
                      [&](const json& entry) { return kube::StringAt(entry, {key}) == value; });
@@ -61,7 +50,7 @@ class Patch {
 
 // The indexes of the containers that read batches.
 Result<std::vector<size_t>> Trainers(const json& pod) {
-  const json& containers = ListAt(pod.at("spec"), "containers");
+  const json& containers = kube::ListAt(pod.at("spec"), {"containers"});
   std::vector<size_t> trainers;
   const std::string wanted = kube::AnnotationOf(pod, names::kContainersAnnotation);
   if (wanted.empty()) {
@@ -110,20 +99,21 @@ Status CheckNames(const json& pod, const std::vector<size_t>& trainers) {
   };
   for (const char* volume :
        {names::kRunVolume, names::kPlanVolume, names::kDataVolume, names::kCacheVolume, names::kPeersVolume}) {
-    if (HasEntry(ListAt(spec, "volumes"), "name", volume)) return taken(std::string("a volume \"") + volume + "\"");
+    if (HasEntry(kube::ListAt(spec, {"volumes"}), "name", volume))
+      return taken(std::string("a volume \"") + volume + "\"");
   }
   for (const char* list : {"initContainers", "containers"}) {
     for (const char* name : {names::kLoaderContainer, names::kFunctionContainer}) {
-      if (HasEntry(ListAt(spec, list), "name", name)) return taken(std::string("a container \"") + name + "\"");
+      if (HasEntry(kube::ListAt(spec, {list}), "name", name)) return taken(std::string("a container \"") + name + "\"");
     }
   }
-  const json& containers = ListAt(spec, "containers");
+  const json& containers = kube::ListAt(spec, {"containers"});
   for (const size_t i : trainers) {
     const std::string where = " in container \"" + kube::StringAt(containers[i], {"name"}) + "\"";
-    if (HasEntry(ListAt(containers[i], "volumeMounts"), "mountPath", names::kRunDir)) {
+    if (HasEntry(kube::ListAt(containers[i], {"volumeMounts"}), "mountPath", names::kRunDir)) {
       return taken(std::string("a mount at ") + names::kRunDir + where);
     }
-    if (HasEntry(ListAt(containers[i], "env"), "name", names::kEnvDir)) {
+    if (HasEntry(kube::ListAt(containers[i], {"env"}), "name", names::kEnvDir)) {
       return taken(std::string("the variable ") + names::kEnvDir + where);
     }
   }
@@ -297,7 +287,7 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     stripped.patch.insert(stripped.patch.end(), again.begin(), again.end());
     return std::move(stripped.patch);
   }
-  if (!pod.contains("spec") || ListAt(pod["spec"], "containers").empty()) {
+  if (!pod.contains("spec") || kube::ListAt(pod["spec"], {"containers"}).empty()) {
     return InvalidArgument("spec.containers: the pod has none");
   }
   ASSIGN_OR_RETURN(const std::vector<size_t> trainers, Trainers(pod));
@@ -366,7 +356,7 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
   }
 
   ASSIGN_OR_RETURN(json resources, LoaderResources(input, plan, {world.num_workers, 0, replicas}, loader.resources));
-  const std::string position = std::to_string(LoaderPosition(ListAt(spec, "initContainers")));
+  const std::string position = std::to_string(LoaderPosition(kube::ListAt(spec, {"initContainers"})));
   json loader_container = LoaderContainer(loader, std::move(env), std::move(ports), std::move(mounts),
                                           std::move(resources), LoaderSecurity(pod, input, loader));
   if (claim) AddClaim(*claim, &loader_container);

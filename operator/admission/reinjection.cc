@@ -24,12 +24,6 @@ bool IsOneOf(const std::string_view (&names)[N], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-const json& ListAt(const json& object, const char* key) {
-  static const json empty = json::array();
-  const auto found = object.find(key);
-  return found != object.end() && found->is_array() ? *found : empty;
-}
-
 std::string NameIn(const json& entry) { return kube::StringAt(entry, {"name"}); }
 
 const json* Named(const json& list, std::string_view name) {
@@ -38,7 +32,7 @@ const json* Named(const json& list, std::string_view name) {
 }
 
 bool MountsRun(const json& container) {
-  const json& mounts = ListAt(container, "volumeMounts");
+  const json& mounts = kube::ListAt(container, {"volumeMounts"});
   return Named(mounts, names::kRunVolume) != nullptr;
 }
 
@@ -98,15 +92,15 @@ bool IsInjected(const json& pod) { return !kube::AnnotationOf(pod, names::kInjec
 bool IsWhole(const json& pod) {
   const auto spec = pod.find("spec");
   if (spec == pod.end() || !spec->is_object()) return false;
-  const json& init_containers = ListAt(*spec, "initContainers");
+  const json& init_containers = kube::ListAt(*spec, {"initContainers"});
   const json* loader = Named(init_containers, names::kLoaderContainer);
   if (loader == nullptr || kube::StringAt(*loader, {"restartPolicy"}) != "Always") return false;
   if (static_cast<size_t>(std::distance(&init_containers[0], loader)) < LoaderPosition(init_containers)) return false;
-  for (const json& mount : ListAt(*loader, "volumeMounts")) {
+  for (const json& mount : kube::ListAt(*loader, {"volumeMounts"})) {
     const std::string name = NameIn(mount);
-    if (IsOneOf(kVolumes, name) && Named(ListAt(*spec, "volumes"), name) == nullptr) return false;
+    if (IsOneOf(kVolumes, name) && Named(kube::ListAt(*spec, {"volumes"}), name) == nullptr) return false;
   }
-  const json& containers = ListAt(*spec, "containers");
+  const json& containers = kube::ListAt(*spec, {"containers"});
   return MountsRun(*loader) && std::any_of(containers.begin(), containers.end(), MountsRun);
 }
 

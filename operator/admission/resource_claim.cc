@@ -12,11 +12,6 @@ namespace {
 using nlohmann::json;
 using namespace nlohmann::literals;  // NOLINT: the literal "..."_json_pointer
 
-json ListAt(const json& object, const json::json_pointer& path) {
-  json list = object.value(path, json());
-  return list.is_array() ? list : json::array();
-}
-
 // Whole GPUs, shared ones ("nvidia.com/gpu.shared") and slices ("nvidia.com/mig-1g.10gb").
 bool IsDevicePluginGpu(std::string_view resource) {
   return resource.starts_with("nvidia.com/gpu") || resource.starts_with("nvidia.com/mig-");
@@ -45,7 +40,7 @@ Status CheckNoDevicePluginGpu(const json& pod, const TrainerIndexes& trainers, c
 
 // The name of the pod's claim that holds the GPUs.
 Result<std::string> ClaimName(const json& pod, const Delivery& delivery) {
-  const json claims = ListAt(pod, "/spec/resourceClaims"_json_pointer);
+  const json& claims = kube::ListAt(pod, {"spec", "resourceClaims"});
   std::string known;
   for (const json& claim : claims) {
     const std::string name = kube::StringAt(claim, {"name"});
@@ -77,7 +72,7 @@ Result<std::string> ClaimName(const json& pod, const Delivery& delivery) {
 std::string CommonRequest(const json& pod, const TrainerIndexes& trainers, const std::string& claim) {
   std::optional<std::string> common;
   for (const size_t i : trainers) {
-    for (const json& entry : ListAt(pod.at("spec").at("containers")[i], "/resources/claims"_json_pointer)) {
+    for (const json& entry : kube::ListAt(pod.at("spec").at("containers")[i], {"resources", "claims"})) {
       if (kube::StringAt(entry, {"name"}) != claim) continue;
       const std::string request = kube::StringAt(entry, {"request"});
       if (common && *common != request) return "";  // each has a part, the loader needs all
@@ -118,7 +113,7 @@ json ClaimEntry(const SharedClaim& claim) {
 }
 
 bool NamesClaim(const json& container, const SharedClaim& claim) {
-  const json claims = ListAt(container, "/resources/claims"_json_pointer);
+  const json& claims = kube::ListAt(container, {"resources", "claims"});
   return std::any_of(claims.begin(), claims.end(),
                      [&](const json& entry) { return kube::StringAt(entry, {"name"}) == claim.name; });
 }

@@ -13,8 +13,6 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostRemembered = 16384;
-// A StatefulSet rolled out anew begins a new run under the same owner.
-constexpr char kRevisionLabel[] = "controller-revision-hash";
 
 std::string KeyOf(const RunPlans::Run& run, const json& pod) {
   return run.name_space + "/" + run.input + "/" + run.id + "/" + kube::LabelOf(pod, kRevisionLabel);

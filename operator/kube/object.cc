@@ -25,6 +25,12 @@ std::string StringAt(const json& object, std::initializer_list<std::string_view>
   return found && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+const json& ListAt(const json& object, std::initializer_list<std::string_view> path) {
+  static const json empty = json::array();
+  const json* found = Find(object, path);
+  return found && found->is_array() ? *found : empty;
+}
+
 std::string NameOf(const json& object) { return StringAt(object, {"metadata", "name"}); }
 std::string NamespaceOf(const json& object) { return StringAt(object, {"metadata", "namespace"}); }
 std::string UidOf(const json& object) { return StringAt(object, {"metadata", "uid"}); }

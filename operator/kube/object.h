@@ -17,6 +17,8 @@ std::string AnnotationOf(const nlohmann::json& object, std::string_view annotati
 
 // The string at object[a][b]...; empty if there is none.
 std::string StringAt(const nlohmann::json& object, std::initializer_list<std::string_view> path);
+// The list there; an empty one if there is none. Points into `object`, or lives for ever.
+const nlohmann::json& ListAt(const nlohmann::json& object, std::initializer_list<std::string_view> path);
 
 // The ownerReference with controller: true; null if none. Points into `object`.
 const nlohmann::json* ControllerOf(const nlohmann::json& object);

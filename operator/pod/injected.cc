@@ -15,7 +15,6 @@ using nlohmann::json;
 // What is read of a loader's environment.
 constexpr std::string_view kVariables[] = {names::kEnvWorkerIndex, names::kEnvNumWorkers, names::kEnvReplicasPerWorker,
                                            names::kEnvRunId};
-constexpr char kRevisionLabel[] = "controller-revision-hash";
 
 json* Find(json& object, std::string_view key) {
   if (!object.is_object()) return nullptr;
@@ -53,6 +52,11 @@ std::string FieldOf(const json& pod, const std::string& path) {
 }
 
 }  // namespace
+
+bool HasEnded(const json& pod) {
+  const std::string phase = kube::StringAt(pod, {"status", "phase"});
+  return phase == "Succeeded" || phase == "Failed";
+}
 
 std::string LoaderVariable(const json& pod, std::string_view name) {
   const json* loader = LoaderOf(pod);

@@ -7,6 +7,12 @@
 
 namespace headrace::op {
 
+// On the pods of a StatefulSet: which rollout made them. A set rolled out anew begins a new run under the same owner.
+inline constexpr char kRevisionLabel[] = "controller-revision-hash";
+
+// Whether all of the pod's containers have ended for good.
+bool HasEnded(const nlohmann::json& pod);
+
 // A variable of the pod's loader as the kubelet will resolve it: its value, or the label or UID that it refers to.
 // Empty if there is none.
 std::string LoaderVariable(const nlohmann::json& pod, std::string_view name);

@@ -5,16 +5,12 @@
 #include "common/spec/names.h"
 #include "common/spec/object_names.h"
 #include "operator/kube/object.h"
+#include "operator/pod/injected.h"
 
 namespace headrace::op {
 namespace {
 
 using nlohmann::json;
-
-bool HasEnded(const json& pod) {
-  const std::string phase = kube::StringAt(pod, {"status", "phase"});
-  return phase == "Succeeded" || phase == "Failed";
-}
 
 // The owners of the runs that the status has, as far as they are Jobs and StatefulSets that still exist.
 std::map<std::string, kube::Object> OwnersOfRuns(const Caches& caches, const Observed& observed) {

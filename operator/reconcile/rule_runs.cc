@@ -21,7 +21,6 @@ constexpr std::chrono::seconds kWhileInterrupted{60};
 
 std::string CreatedAt(const json& pod) { return kube::StringAt(pod, {"metadata", "creationTimestamp"}); }
 std::string Phase(const json& pod) { return kube::StringAt(pod, {"status", "phase"}); }
-bool HasEnded(const json& pod) { return Phase(pod) == "Succeeded" || Phase(pod) == "Failed"; }
 
 const json* LoaderStatus(const json& pod) {
   const auto status = pod.find("status");
