@@ -30,19 +30,9 @@ class LocalFile : public StoredFile {
   LocalFile& operator=(const LocalFile&) = delete;
 
   Result<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) override {
-    const StorageWait wait;
-    size_t done = 0;
-    while (done < out.size()) {
-      const ssize_t read = pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-      if (read == 0) break;
-      if (read > 0) {
-        done += static_cast<size_t>(read);
-      } else if (errno != EINTR) {
-        return ErrnoStatus(errno, path_ + ": reading at byte " + std::to_string(offset + done));
-      }
-    }
-    bytes_read_.fetch_add(done, std::memory_order_relaxed);
-    return done;
+    const Result<size_t> read = Read(offset, out);
+    if (read.ok()) CountReadNow(*read);
+    return read;
   }
   Result<bool> ReadNow(uint64_t offset, std::span<uint8_t> out) override {
     const bool small = out.size() <= kMostMappedBytes && offset + out.size() <= size_;
@@ -58,8 +48,7 @@ class LocalFile : public StoredFile {
       if (read < 0 && errno == EOPNOTSUPP) may_wait_.store(false, std::memory_order_relaxed);
     }
     if (!may_wait_.load(std::memory_order_relaxed)) {
-      ASSIGN_OR_RETURN(const size_t read, ReadAt(offset, out));
-      bytes_read_.fetch_sub(read, std::memory_order_relaxed);  // the caller counts
+      ASSIGN_OR_RETURN(const size_t read, Read(offset, out));
       return read == out.size();
     }
     resident_.store(0, std::memory_order_relaxed);
@@ -74,6 +63,21 @@ class LocalFile : public StoredFile {
   const std::string& path() const override { return path_; }
 
  private:
+  Result<size_t> Read(uint64_t offset, std::span<uint8_t> out) {
+    const StorageWait wait;
+    size_t done = 0;
+    while (done < out.size()) {
+      const ssize_t read = pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+      if (read == 0) break;
+      if (read > 0) {
+        done += static_cast<size_t>(read);
+      } else if (errno != EINTR) {
+        return ErrnoStatus(errno, path_ + ": reading at byte " + std::to_string(offset + done));
+      }
+    }
+    return done;
+  }
+
   // Small parts of a file that was found in memory often enough are copied from there, until one has to be waited for.
   bool CopyMapped(uint64_t offset, std::span<uint8_t> out) {
     const MappedFile* const mapped = mapped_.load(std::memory_order_acquire);
