@@ -1,34 +1,24 @@
 // What a batch that is ready costs through the C ABI. One line a figure:
 //   name  median  unit  ratio-to-something-of-this-machine
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "headrace/client.h"
+#include "tests/bench/timing.h"
 #include "tests/fakes/fake_loader.h"
 
+using headrace::bench::Median;
+using headrace::bench::NowNs;
 using headrace::fakes::FakeLoader;
 using headrace::fakes::FakeLoaderOptions;
 
 namespace {
 
 constexpr int64_t kSteps = 8000;
-
-double NowNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 __attribute__((noinline)) int Empty(int value) {
   asm volatile("" : "+r"(value));

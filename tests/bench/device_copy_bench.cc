@@ -3,11 +3,9 @@
 //   device_copy_bench [MEBIBYTES]     of a batch; 64
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -16,9 +14,12 @@
 
 #include "common/gpu/context.h"
 #include "headrace/client.h"
+#include "tests/bench/timing.h"
 #include "tests/fakes/fake_loader.h"
 
 using headrace::Result;
+using headrace::bench::Median;
+using headrace::bench::NowNs;
 using headrace::fakes::FakeLoader;
 using headrace::fakes::FakeLoaderOptions;
 namespace gpu = headrace::gpu;
@@ -27,17 +28,6 @@ namespace {
 
 constexpr int kBatches = 100;
 constexpr int64_t kRowBytes = 20;  // of the fake loader's label and x
-
-double NowNs() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 [[noreturn]] void Fail(const std::string& what) {
   std::fprintf(stderr, "device_copy_bench: %s\n", what.c_str());
