@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 if TYPE_CHECKING:
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 _CPU = 1  # DLPack's kDLCPU
 _LEGACY_STREAM = 1
 _NO_STREAM = -1
+
+
+@functools.lru_cache(maxsize=None)
+def _numpy() -> Any:
+    """numpy, for those who ask for its arrays; an import statement in every call would cost more than the view."""
+    import numpy
+
+    return numpy
 
 
 class Array:
@@ -69,8 +78,9 @@ class Array:
 
     def numpy(self) -> numpy.ndarray:
         """A numpy array over this memory, or of a copy where it is a GPU's. bfloat16 needs the package ml_dtypes."""
-        import numpy
-
+        if self._buffer.is_plain:
+            return _numpy().asarray(self._buffer)
+        numpy = _numpy()
         if self._is_on_cpu():
             array = numpy.asarray(self._buffer)
         else:

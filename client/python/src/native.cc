@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "client/python/src/array_struct.h"
 #include "client/python/src/dlpack.h"
 #include "client/python/src/errors.h"
 #include "client/python/src/serve.h"
@@ -37,10 +38,12 @@ nb::tuple ToTuple(const int64_t* values, int32_t count) {
   return nb::steal<nb::tuple>(tuple);
 }
 
-// numpy's type string; bfloat16, which numpy lacks, as its bits.
+// numpy's letter of a type; bfloat16, which numpy lacks, as its bits.
+char TypeKind(const headrace_dtype& dtype) {
+  return dtype.code == 0 ? 'i' : dtype.code == 2 ? 'f' : dtype.code == 6 ? 'b' : 'u';
+}
 std::string TypeString(const headrace_dtype& dtype) {
-  const char kind = dtype.code == 0 ? 'i' : dtype.code == 2 ? 'f' : dtype.code == 6 ? 'b' : 'u';
-  return (dtype.bits == 8 ? "|" : "<") + std::string(1, kind) + std::to_string(dtype.bits / 8);
+  return (dtype.bits == 8 ? "|" : "<") + std::string(1, TypeKind(dtype)) + std::to_string(dtype.bits / 8);
 }
 
 constexpr int64_t kNoStream = -1;  // DLPack's: the consumer asks for no order
@@ -95,13 +98,31 @@ struct Buffer {
     return Part(tensor.dtype, data, std::move(shape), tensor.strides);
   }
 
-  nb::dict ArrayInterface() const {
-    nb::dict interface;
-    interface["version"] = 3;
-    interface["typestr"] = TypeString(tensor.dtype);
-    interface["shape"] = ToTuple(shape(), tensor.ndim);
-    interface["data"] = nb::make_tuple(reinterpret_cast<uintptr_t>(tensor.data), readonly);
-    return interface;
+  // Whether numpy can look into it: in the CPU's memory, and of a type that it has.
+  bool is_plain() const { return !on_device() && tensor.dtype.code != kDLBfloat; }
+
+  // numpy's __array_struct__: like its __array_interface__, without a dictionary a view.
+  nb::object ArrayStruct() const {
+    struct View : PyArrayInterface {
+      std::vector<int64_t> byte_strides;
+    };
+    auto view = std::make_unique<View>();
+    const int64_t value_bytes = tensor.dtype.bits / 8;
+    for (int32_t i = 0; i < tensor.ndim; ++i) view->byte_strides.push_back(tensor.strides[i] * value_bytes);
+    view->two = 2;
+    view->nd = tensor.ndim;
+    view->typekind = TypeKind(tensor.dtype);
+    view->itemsize = static_cast<int>(value_bytes);
+    view->flags = kArrayAligned | kArrayNotSwapped | (readonly ? 0 : kArrayWriteable);
+    view->shape = const_cast<int64_t*>(shape());
+    view->strides = view->byte_strides.data();
+    view->data = tensor.data;
+    PyObject* capsule = PyCapsule_New(static_cast<PyArrayInterface*>(view.get()), nullptr, [](PyObject* self) {
+      delete static_cast<View*>(static_cast<PyArrayInterface*>(PyCapsule_GetPointer(self, nullptr)));
+    });
+    if (capsule == nullptr) throw nb::python_error();
+    view.release();
+    return nb::steal(capsule);
   }
 
   bool on_device() const { return tensor.device_type != kDLCPU; }
@@ -324,7 +345,8 @@ NB_MODULE(_native, module) {
       .def_prop_ro("nbytes", [](const Buffer& buffer) { return buffer.tensor.nbytes; })
       .def_prop_ro("type_string", [](const Buffer& buffer) { return TypeString(buffer.tensor.dtype); })
       .def_prop_ro("is_variable", [](const Buffer& buffer) { return buffer.tensor.row_splits != nullptr; })
-      .def_prop_ro("__array_interface__", &Buffer::ArrayInterface)
+      .def_prop_ro("is_plain", &Buffer::is_plain)
+      .def_prop_ro("__array_struct__", &Buffer::ArrayStruct)
       .def("memory", [](const Buffer& buffer) { return Memory{buffer}; })
       .def("values", &Buffer::Values)
       .def("row_splits", &Buffer::RowSplits)
