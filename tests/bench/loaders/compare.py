@@ -98,12 +98,16 @@ class Comparison:
             peers |= {peer.name: figures} if figures else {}
         ours = self.repeated("headrace", total / records,
                              lambda: headrace_run.in_c(name, workload, data, self.options))
-        in_python = None
+        in_python = on_one_core = None
+        if workload.on_one_core:
+            on_one_core = self.repeated("headrace, loader on one core", total / records,
+                                        lambda: headrace_run.in_c_on_one_core(name, workload, data, self.options))
         if workload.pause_ms:
             in_python = self.repeated("headrace, Python", total / records, lambda: headrace_run.in_python(
                 self.python, name, workload, data, self.options))
         # The table comes last, when the limits were measured for the second time.
-        self.results.append((name, workload, total / records, report.best(workload, peers), ours, in_python))
+        self.results.append((name, workload, total / records, report.best(workload, peers), ours, in_python,
+                             on_one_core))
 
     def run(self):
         load = os.getloadavg()[0]
@@ -118,11 +122,13 @@ class Comparison:
             self.workload(name)
         self.measure_limits("after")
         self.say("\n== figures, each beside the best peer and this machine's limit in the same run")
-        for name, workload, record_bytes, peer, ours, in_python in self.results:
+        for name, workload, record_bytes, peer, ours, in_python, on_one_core in self.results:
             if workload.pause_ms:
                 report.add_next(self.table, ours, in_python, peer)
             else:
                 report.add_rate(self.table, name, workload, ours, peer, record_bytes, self.limits)
+            if ours and on_one_core:
+                report.add_one_core(self.table, name, workload, on_one_core, ours)
         for line in self.table.lines():
             self.say(line)
 

@@ -80,6 +80,12 @@ def add_rate(table, name, workload, ours, peer, record_bytes, limits):
         ("ms asked for", FIRST_BATCH_MS, ours and ours["first_batch_ms"]), WITHIN)
 
 
+def add_one_core(table, name, workload, figures, ours):
+    """`figures`: with the loader on one core; `ours`: with all."""
+    table.add(name, "records/s, loader on one core", figures["records_per_s"],
+              ("headrace on all", ours["records_per_s"]), workload.on_one_core)
+
+
 def add_next(table, in_c, in_python, peer):
     for language, figures, bound in (("C", in_c, NEXT_C_US), ("Python", in_python, NEXT_PYTHON_US)):
         p50, p99 = (figures and figures[key] for key in ("next_p50_us", "next_p99_us"))
