@@ -129,7 +129,7 @@ TEST_F(FakeCudaTest, NoticesMemoryFreedBeforeItsCopy) {
   FakeCudaHoldCopies(0);
   ASSERT_EQ(driver_->stream_synchronize(one_), kSuccess);
   EXPECT_EQ(State().refusals, before + 1);
-  EXPECT_STREQ(FakeCudaLastRefusal(), "a copy found its device memory freed");
+  EXPECT_STREQ(FakeCudaLastRefusal(), "a copy found its device memory freed or unmapped");
 }
 
 TEST_F(FakeCudaTest, RefusesCallsWithoutAContextAndHandlesThatAreGone) {

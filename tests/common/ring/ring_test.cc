@@ -396,7 +396,7 @@ TEST_F(RingTest, HeaderOfOtherBytesIsRefusedByField) {
     header->*bad.field = was;
   }
   header->version = 99;
-  EXPECT_THAT(attach(), HasSubstr("version is 99, want 3"));
+  EXPECT_THAT(attach(), HasSubstr("version is 99, want 4"));
   header->version = kLayoutVersion;
   header->component_count = 4000;
   EXPECT_THAT(attach(), HasSubstr("component_count is 4000"));
