@@ -219,7 +219,7 @@ std::optional<Position> RingWriter::TakeSeek() {
   const std::optional<Impl::Request> request = impl_->ReadRequest(*header_);
   if (!request || request->seeks == impl_->seeks_followed) return {};
   impl_->seeks_followed = request->seeks;
-  impl_->epoch_seen = request->epoch;
+  impl_->epoch_seen = request->start.epoch;  // an iterator over a later epoch may have been started since
   impl_->next_epoch = request->start.epoch;
   impl_->next_step = request->start.step;
   return request->start;
