@@ -109,13 +109,17 @@ Status Engine::RunEpoch(const std::atomic<bool>& stop) {
   feed_ended_ = false;
   feed_error_ = {};
   const Status status = DeliverAll(*epoch, stop);
+  AbandonWorks(stop);
+  return status;
+}
+
+void Engine::AbandonWorks(const std::atomic<bool>& stop) {
   pool_.Drain();
-  DrainDeviceRings(stop);
+  for (const auto& device_ring : device_rings_) device_ring->Drain(stop);
   ended_works_ = 0;
   for (std::unique_ptr<Work>& work : works_) spare_works_.push_back(std::move(work));
   works_.clear();
   for (const auto& ring : rings_) ring->Unreserve();
-  return status;
 }
 
 Status Engine::DeliverAll(FeedEpoch& epoch, const std::atomic<bool>& stop) {
@@ -128,6 +132,7 @@ Status Engine::DeliverAll(FeedEpoch& epoch, const std::atomic<bool>& stop) {
       const ring::Position here = position_;
       const bool idle = works_.empty() && !asked_ && !feed_ended_;
       if (MoveToWanted() || (on_demand_ && idle && !AwaitDemand(stop))) {
+        AbandonWorks(stop);
         return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
       }
     }
@@ -238,10 +243,6 @@ void Engine::EndSend(void* context, const Status& status) {
 
 device::DeviceRing* Engine::DeviceRingOf(const Work& work) const {
   return device_rings_.empty() ? nullptr : device_rings_[static_cast<size_t>(work.delivery.replica)].get();
-}
-
-void Engine::DrainDeviceRings(const std::atomic<bool>& stop) {
-  for (const auto& device_ring : device_rings_) device_ring->Drain(stop);
 }
 
 bool Engine::Held(const Work& work) const {

@@ -79,8 +79,8 @@ class Engine {
   // The device ring of a work's replica; null: there is none.
   device::DeviceRing* DeviceRingOf(const Work& work) const;
   static void EndSend(void* context, const Status& status);
-  // Waits until nothing is on its way to a GPU.
-  void DrainDeviceRings(const std::atomic<bool>& stop);
+  // Drops what is in work, and gives its slots back, once nobody writes or copies them.
+  void AbandonWorks(const std::atomic<bool>& stop);
   void Publish(const Work& work);
   void Publish(size_t replica, ring::SlotDescriptor descriptor, const uint8_t* slot,
                std::span<const ring::ComponentExtent> extents);
