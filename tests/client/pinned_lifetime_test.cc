@@ -185,7 +185,7 @@ class Trainer {
 };
 
 TEST_F(PinnedLifetimeTest, TrainersKilledDuringTransferLoseNothing) {
-  constexpr uint64_t kSteps = 60;
+  constexpr uint64_t kSteps = 300;
   options_.steps = kSteps;
   auto loader = StartLoader();
   uint64_t step = 0;
@@ -201,8 +201,8 @@ TEST_F(PinnedLifetimeTest, TrainersKilledDuringTransferLoseNothing) {
   }
   EXPECT_EQ(step, kSteps);
   Trainer last(options_.directory, 0, kSteps - 2, 100);
-  EXPECT_EQ(last.Line(), "58 232");
-  EXPECT_EQ(last.Line(), "59 236");
+  EXPECT_EQ(last.Line(), "298 1192");
+  EXPECT_EQ(last.Line(), "299 1196");
   EXPECT_EQ(last.Line(), "end") << "and leaves nothing in the driver";
 }
 
