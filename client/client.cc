@@ -385,7 +385,8 @@ headrace_status headrace_batch_copy_tensor(const headrace_batch* batch, int32_t 
       const std::lock_guard lock(batch->mutex);
       if (!batch->users.empty()) user = batch->users.back();
     }
-    return Report(batch->connection->CopyToHost(batch->arrival, {extent.offset, extent.offset + extent.bytes}, user, to));
+    return Report(
+        batch->connection->CopyToHost(batch->arrival, {extent.offset, extent.offset + extent.bytes}, user, to));
   });
 }
 

@@ -201,8 +201,8 @@ void Connection::Release(const Arrival& arrival, std::span<const gpu::Stream> us
 }
 
 // The slot goes back in the ring first, and the loader fills it when it hears from us: whoever is killed in between is
-// succeeded by one who says it (MapDeviceSlots). The other way round a successor could get a batch that the loader takes
-// for read.
+// succeeded by one who says it (MapDeviceSlots). The other way round a successor could get a batch that the loader
+// takes for read.
 void Connection::ReleaseDeviceSlot(const Arrival& arrival, std::span<const gpu::Stream> users) {
   const std::lock_guard lock(slots_mutex_);
   reader_->Release(arrival.view);

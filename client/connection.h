@@ -113,7 +113,7 @@ class Connection {
   // missed when a loader that has come back brings another memory. Only who calls Next exchanges device_slots_.
   std::mutex slots_mutex_;
   std::shared_ptr<DeviceSlots> device_slots_;
-  Status give_back_error_;             // guarded by slots_mutex_
+  Status give_back_error_;               // guarded by slots_mutex_
   std::optional<ring::SlotView> early_;  // taken from the ring, and in GPU memory that is not mapped yet
   // In this order: the thread uses the buffers, and these the reader's mapping.
   std::unique_ptr<DeviceBuffers> buffers_;

@@ -45,10 +45,11 @@ Result<Destination> ToDevice(const Choice& choice, int replica) {
     why_not += ", which this process does not see";
   } else {
     const int gpu = static_cast<int>(found - choice.uuids.begin());
-    if (choice.policy.gpus.empty() || choice.policy.gpus[static_cast<size_t>(replica) % choice.policy.gpus.size()] == gpu)
-      return Destination{MemoryKind::kDevice, gpu,
-                         "Device: GPU " + std::to_string(gpu) + " (" + uuid + "), filled by the loader; " +
-                             choice.Asked()};
+    if (choice.policy.gpus.empty() ||
+        choice.policy.gpus[static_cast<size_t>(replica) % choice.policy.gpus.size()] == gpu)
+      return Destination{
+          MemoryKind::kDevice, gpu,
+          "Device: GPU " + std::to_string(gpu) + " (" + uuid + "), filled by the loader; " + choice.Asked()};
     why_not += ", GPU " + std::to_string(gpu) + " of this process, which names another";
   }
   ASSIGN_OR_RETURN(Destination pinned, ToPinned(choice, replica, why_not));

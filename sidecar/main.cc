@@ -74,7 +74,8 @@ struct DeviceChoice {
 };
 
 // As spec.delivery has it: Device, and Auto with a claim. Errors are those of a GPU that is there and does not do it.
-Result<DeviceChoice> ChooseDevice(const Delivery& delivery, const std::vector<std::unique_ptr<ring::RingWriter>>& rings) {
+Result<DeviceChoice> ChooseDevice(const Delivery& delivery,
+                                  const std::vector<std::unique_ptr<ring::RingWriter>>& rings) {
   DeviceChoice choice;
   if (delivery.memory == MemoryKind::kHost || delivery.memory == MemoryKind::kPinned) return choice;
   if (delivery.memory == MemoryKind::kAuto && delivery.resource_claim.empty()) {

@@ -11,6 +11,7 @@ headrace_test(common/ring/function_wire DEPS headrace::common_ring)
 headrace_test(common/ring/handshake DEPS headrace::common_ring)
 headrace_test(common/ring/processes DEPS headrace::common_ring)
 headrace_test(common/ring/ring DEPS headrace::common_ring)
+headrace_test(common/ring/slots DEPS headrace::common_ring)
 headrace_test(common/ring/threads LABELS unit tsan DEPS headrace::common_ring)
 
 foreach(name ring_header function_wire expression)

@@ -61,15 +61,16 @@ inline constexpr Error kErrorCompatNotSupportedOnDevice = 804;
 inline constexpr unsigned kStreamNonBlocking = 1;  // does not wait for the legacy default stream
 inline constexpr unsigned kEventBlockingSync = 1;  // cuEventSynchronize sleeps
 inline constexpr unsigned kEventDisableTiming = 2;
-inline constexpr unsigned kMemHostRegisterPortable = 1;  // for all contexts of this process
+inline constexpr unsigned kMemHostRegisterPortable = 1;   // for all contexts of this process
 inline constexpr unsigned kMemHostRegisterDeviceMap = 2;  // with an address on the GPU
 
-inline constexpr int kAttributeMemMapping = 102;      // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
-inline constexpr int kAttributeMemAsDescriptor = 103;  // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
-inline constexpr int kMemAsDescriptor = 1;             // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-inline constexpr int kMemReadWrite = 3;                // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+inline constexpr int kAttributeMemMapping = 102;  // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+inline constexpr int kAttributeMemAsDescriptor =
+    103;                                    // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
+inline constexpr int kMemAsDescriptor = 1;  // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+inline constexpr int kMemReadWrite = 3;     // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 inline constexpr unsigned kGranularityRecommended = 1;
-inline constexpr unsigned kWaitValueGeq = 0;      // until int32_t(*address - value) >= 0
+inline constexpr unsigned kWaitValueGeq = 0;       // until int32_t(*address - value) >= 0
 inline constexpr unsigned kWriteValueDefault = 0;  // after all that the stream did before, for all who look
 
 // The default streams, which have no handle of their own. DLPack's numbers for them are the same.

@@ -36,8 +36,7 @@ Meaning MeaningOf(Error error) {
       return {Code::kUnavailable, "another process has the GPU for itself (nvidia-smi shows its compute mode), "};
     case kErrorNoDevice:
       return {Code::kNotFound, "give the trainer's container a GPU (nvidia.com/gpu), see CUDA_VISIBLE_DEVICES, "};
-    case kErrorNotSupported:
-      return {Code::kUnavailable, "this GPU, or the driver as it is set up, cannot do it, "};
+    case kErrorNotSupported: return {Code::kUnavailable, "this GPU, or the driver as it is set up, cannot do it, "};
     case kErrorInvalidDevice: return {Code::kInvalidArgument, "name one of the GPUs that this process sees, "};
     case kErrorSystemDriverMismatch:
     case kErrorCompatNotSupportedOnDevice:

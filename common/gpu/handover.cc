@@ -52,9 +52,9 @@ Status Handover::Map(int fd) {
   memory_ = memory;
   const Driver& driver = context_.driver();
   const PrimaryContext::Current current(context_);
-  RETURN_IF_ERROR(driver.Check(
-      driver.mem_host_register(memory_, bytes_, kMemHostRegisterPortable | kMemHostRegisterDeviceMap),
-      "cuMemHostRegister of a device ring's counters"));
+  RETURN_IF_ERROR(
+      driver.Check(driver.mem_host_register(memory_, bytes_, kMemHostRegisterPortable | kMemHostRegisterDeviceMap),
+                   "cuMemHostRegister of a device ring's counters"));
   registered_ = true;
   return driver.Check(driver.mem_host_get_device_pointer(&address_, memory_, 0), "cuMemHostGetDevicePointer");
 }

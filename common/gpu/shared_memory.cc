@@ -12,8 +12,8 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(const PrimaryContext*
   MemHandle handle = 0;
   RETURN_IF_ERROR(driver.Check(driver.mem_create(&handle, memory->bytes_, &memory->properties_, 0),
                                "cuMemCreate of " + std::to_string(memory->bytes_) + " bytes"));
-  Status status = driver.Check(driver.mem_export(&memory->fd_, handle, kMemAsDescriptor, 0),
-                               "cuMemExportToShareableHandle");
+  Status status =
+      driver.Check(driver.mem_export(&memory->fd_, handle, kMemAsDescriptor, 0), "cuMemExportToShareableHandle");
   if (status.ok()) status = memory->Map(handle);
   // The mapping keeps the memory.
   driver.mem_release(handle);
@@ -29,8 +29,8 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Import(const PrimaryContext*
   MemHandle handle = 0;
   // The descriptor itself is passed in the place of a pointer.
   auto* const descriptor = reinterpret_cast<void*>(static_cast<intptr_t>(fd));
-  RETURN_IF_ERROR(driver.Check(driver.mem_import(&handle, descriptor, kMemAsDescriptor),
-                               "cuMemImportFromShareableHandle"));
+  RETURN_IF_ERROR(
+      driver.Check(driver.mem_import(&handle, descriptor, kMemAsDescriptor), "cuMemImportFromShareableHandle"));
   const Status status = memory->Map(handle);
   driver.mem_release(handle);
   RETURN_IF_ERROR(status);
@@ -61,8 +61,8 @@ Status SharedMemory::SetBytes(uint64_t bytes) {
 Status SharedMemory::Map(MemHandle handle) {
   const Driver& driver = context_.driver();
   RETURN_IF_ERROR(driver.Check(driver.mem_address_reserve(&address_, bytes_, 0, 0, 0), "cuMemAddressReserve"));
-  RETURN_IF_ERROR(driver.Check(driver.mem_map(address_, bytes_, 0, handle, 0),
-                               "cuMemMap of " + std::to_string(bytes_) + " bytes"));
+  RETURN_IF_ERROR(
+      driver.Check(driver.mem_map(address_, bytes_, 0, handle, 0), "cuMemMap of " + std::to_string(bytes_) + " bytes"));
   mapped_ = true;
   const MemAccess access{properties_.location, kMemReadWrite};
   return driver.Check(driver.mem_set_access(address_, bytes_, &access, 1), "cuMemSetAccess");

@@ -1,5 +1,5 @@
-// What of a batch goes to a GPU, where it lies at the places that it has in its slot: the same rule for the client, which
-// copies it from the ring, and for the loader.
+// What of a batch goes to a GPU, where it lies at the places that it has in its slot: the same rule for the client,
+// which copies it from the ring, and for the loader.
 #pragma once
 
 #include <cstdint>

@@ -80,8 +80,7 @@ Result<HandshakeReply> DecodeReply(const std::string& text) {
   }
   for (const json& ring : device_rings == nullptr ? json::array() : *device_rings) {
     Fields of_ring(ring);
-    reply.device_rings.push_back(
-        {of_ring.String("gpu"), static_cast<uint64_t>(of_ring.Integer("generation", 1))});
+    reply.device_rings.push_back({of_ring.String("gpu"), static_cast<uint64_t>(of_ring.Integer("generation", 1))});
     RETURN_IF_ERROR(of_ring.status(), "deviceRings");
   }
   auto parsed = ParseElementSpec(*element_spec);

@@ -9,9 +9,9 @@
 //                      "memoryReason":"the loader has no GPU: ..","deviceRings":[]}
 //                                                                     with the ring's file descriptor by SCM_RIGHTS
 //
-// Where the loader fills rings in GPU memory, deviceRings says for each replica on which GPU, and of which generation of
-// the ring: {"gpu":"GPU-8f3c..","generation":3}. To a client that asks for it ("device":true) go two descriptors more:
-// the GPU memory, to be mapped by the driver, and the counters of common/gpu/handover.h.
+// Where the loader fills rings in GPU memory, deviceRings says for each replica on which GPU, and of which generation
+// of the ring: {"gpu":"GPU-8f3c..","generation":3}. To a client that asks for it ("device":true) go two descriptors
+// more: the GPU memory, to be mapped by the driver, and the counters of common/gpu/handover.h.
 //                     {"version":1,"error":"NotFound: spec.source.files.paths[0]: ..."}
 //
 // Both sides then keep the connection open; its hang-up is how each learns that the other has gone. A replica has one
@@ -55,8 +55,8 @@ std::string EncodeError(const Status& error);
 Result<HandshakeReply> DecodeReply(const std::string& text);
 
 struct HandshakeRequest {
-  int replica = -1;    // -1: ask without attaching
-  std::string memory;  // where the trainer has its batches, and why, for the loader's log
+  int replica = -1;     // -1: ask without attaching
+  std::string memory;   // where the trainer has its batches, and why, for the loader's log
   bool device = false;  // it reads them in the device ring
 };
 

@@ -76,7 +76,8 @@ struct RingWriter::Impl {
     const auto& header = *reinterpret_cast<const RingHeader*>(base);
     const uint64_t released = header.released.load(std::memory_order_acquire);
     for (uint64_t batch = published; batch < released + geometry.slot_count; ++batch) {
-      const uint64_t slot = batch < geometry.slot_count ? batch : *geometry.free_slot(base, batch - geometry.slot_count);
+      const uint64_t slot =
+          batch < geometry.slot_count ? batch : *geometry.free_slot(base, batch - geometry.slot_count);
       if (slot < geometry.slot_count) clients_slots[slot] = false;
     }
   }

@@ -101,9 +101,8 @@ bool AsksForGpus(const json& pod) {
   return std::any_of(containers.begin(), containers.end(), [](const json& container) {
     if (!kube::ListAt(container, {"resources", "claims"}).empty()) return true;
     const json limits = container.is_object() ? container.value("/resources/limits"_json_pointer, json()) : json();
-    return limits.is_object() &&
-           std::any_of(limits.items().begin(), limits.items().end(),
-                       [](const auto& limit) { return IsDevicePluginGpu(limit.key()); });
+    return limits.is_object() && std::any_of(limits.items().begin(), limits.items().end(),
+                                             [](const auto& limit) { return IsDevicePluginGpu(limit.key()); });
   });
 }
 

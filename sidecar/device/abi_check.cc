@@ -52,7 +52,8 @@ static_assert(gpu::kErrorInvalidHandle == CUDA_ERROR_INVALID_HANDLE);
 static_assert(gpu::kErrorIllegalAddress == CUDA_ERROR_ILLEGAL_ADDRESS);
 static_assert(gpu::kErrorHostMemoryAlreadyRegistered == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 static_assert(gpu::kErrorHostMemoryNotRegistered == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
-static_assert(gpu::kErrorNotPermitted == CUDA_ERROR_NOT_PERMITTED && gpu::kErrorNotSupported == CUDA_ERROR_NOT_SUPPORTED);
+static_assert(gpu::kErrorNotPermitted == CUDA_ERROR_NOT_PERMITTED &&
+              gpu::kErrorNotSupported == CUDA_ERROR_NOT_SUPPORTED);
 static_assert(gpu::kErrorSystemDriverMismatch == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
 static_assert(gpu::kErrorCompatNotSupportedOnDevice == CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE);
 static_assert(gpu::kStreamNonBlocking == CU_STREAM_NON_BLOCKING);

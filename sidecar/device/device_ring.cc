@@ -27,9 +27,8 @@ Status DeviceRing::Prepare(int gpu) {
   const gpu::PrimaryContext::Current current(*context_);
   ASSIGN_OR_RETURN(memory_, gpu::SharedMemory::Create(context_.get(), geometry_.slot_count * geometry_.slot_stride));
   ASSIGN_OR_RETURN(handover_, gpu::Handover::Create(context_.get(), geometry_.slot_count));
-  RETURN_IF_ERROR(
-      Check(driver->mem_host_register(ring_.base(), geometry_.file_bytes, gpu::kMemHostRegisterPortable),
-            "cuMemHostRegister of a ring of " + std::to_string(geometry_.file_bytes) + " bytes"));
+  RETURN_IF_ERROR(Check(driver->mem_host_register(ring_.base(), geometry_.file_bytes, gpu::kMemHostRegisterPortable),
+                        "cuMemHostRegister of a ring of " + std::to_string(geometry_.file_bytes) + " bytes"));
   registered_ = true;
   RETURN_IF_ERROR(Check(driver->stream_create(&stream_, gpu::kStreamNonBlocking), "cuStreamCreate"));
   copied_.resize(geometry_.slot_count);
@@ -83,8 +82,8 @@ uint64_t DeviceRing::IndexOf(const uint8_t* slot) const {
 Status DeviceRing::EnqueueCopy(uint64_t slot, ring::ByteRange range) {
   const uint64_t begin = slot * geometry_.slot_stride + range.begin;
   const uint64_t bytes = range.end - range.begin;
-  return Check(context_->driver().memcpy_htod_async(
-                   memory_->address() + begin, ring_.base() + geometry_.data_offset + begin, bytes, stream_),
+  return Check(context_->driver().memcpy_htod_async(memory_->address() + begin,
+                                                    ring_.base() + geometry_.data_offset + begin, bytes, stream_),
                "cuMemcpyHtoDAsync of " + std::to_string(bytes) + " bytes");
 }
 
@@ -128,8 +127,8 @@ void DeviceRing::Run() {
     lock.unlock();
     if (status.ok()) {
       const gpu::PrimaryContext::Current current(*context_);
-      status = Check(context_->driver().event_synchronize(copied_[slot]),
-                     "copying a batch to the GPU: cuEventSynchronize");
+      status =
+          Check(context_->driver().event_synchronize(copied_[slot]), "copying a batch to the GPU: cuEventSynchronize");
     }
     lock.lock();
     const Copy copy = copies_.front();

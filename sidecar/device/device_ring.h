@@ -20,13 +20,14 @@ namespace headrace::device {
 
 // Mirrors a ring: slot for slot, with the same places in both. A batch is decoded into its slot in host memory, copied
 // to the same slot here, and published when the copy is done, so nobody ever sees half of one. The trainer maps the
-// memory and reads it without a copy; when it may be overwritten is between its streams and ours (common/gpu/handover.h).
+// memory and reads it without a copy; when it may be overwritten is between its streams and ours
+// (common/gpu/handover.h).
 //
 // One thread sends and drains; what says so may be called by any.
 class DeviceRing {
  public:
-  // Mirrors `ring`, which must outlive this, on GPU `gpu` of this process. What the client already has of the ring, from
-  // a loader before us, is copied now. Errors: those of gpu::PrimaryContext::Retain and gpu::SharedMemory::Create.
+  // Mirrors `ring`, which must outlive this, on GPU `gpu` of this process. What the client already has of the ring,
+  // from a loader before us, is copied now. Errors: those of gpu::PrimaryContext::Retain and gpu::SharedMemory::Create.
   static Result<std::unique_ptr<DeviceRing>> Create(int gpu, const ring::RingWriter& ring);
   // REQUIRES: idle(), or that what its stream waits for will come.
   ~DeviceRing();

@@ -257,7 +257,8 @@ bool Engine::AllHeld() const {
 
 Status Engine::PublishDone(FeedEpoch& epoch) {
   const auto is_over = [](const Work& work) { return work.parts_left.load(std::memory_order_acquire) == 0; };
-  for (; ended_works_ < works_.size() && is_over(*works_[ended_works_]) && !Held(*works_[ended_works_]); ++ended_works_) {
+  for (; ended_works_ < works_.size() && is_over(*works_[ended_works_]) && !Held(*works_[ended_works_]);
+       ++ended_works_) {
     Work& work = *works_[ended_works_];
     if (work.error.ok()) work.error = epoch.End(&work.delivery, &work.place);
     if (!work.error.ok()) break;  // told once what comes before it is published

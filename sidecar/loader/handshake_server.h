@@ -17,7 +17,7 @@ namespace headrace::side {
 // What clients are told: the run and the rings' descriptors, or why there is none.
 struct HandshakeOffer {
   ring::HandshakeReply reply;
-  std::vector<int> ring_fds;  // by replica; owned by the rings, which must outlive the server
+  std::vector<int> ring_fds;                          // by replica; owned by the rings, which must outlive the server
   const device::DeviceRings* device_rings = nullptr;  // by replica, or empty; must outlive it, too
 };
 

@@ -232,7 +232,8 @@ TEST(Destinations, FollowTheInputTheTrainerAndTheProcess) {
   EXPECT_EQ((*choose())[0].gpu, 1);
   EXPECT_TRUE((*choose())[0].error.ok());
   EXPECT_EQ((*choose())[2].memory, MemoryKind::kPinned);
-  EXPECT_THAT((*choose())[2].error.message(), HasSubstr("replica 2's ring on GPU-not-here, which this process does not"));
+  EXPECT_THAT((*choose())[2].error.message(),
+              HasSubstr("replica 2's ring on GPU-not-here, which this process does not"));
   reply.memory = MemoryKind::kAuto;
   EXPECT_TRUE((*choose())[2].error.ok());
   policy.gpus = {1, 1, 1};

@@ -8,8 +8,8 @@
 // fake_cuda_memory.cc has the memory that processes share.
 //
 // $FAKE_CUDA_GPUS: how many there are (2). $FAKE_CUDA_VISIBLE: which of them this process sees, in its order ("1,0"),
-// as CUDA_VISIBLE_DEVICES. $FAKE_CUDA_VERSION: what cuDriverGetVersion says (13000). $FAKE_CUDA_COPY_US: how long a copy
-// to a device takes in its middle (0).
+// as CUDA_VISIBLE_DEVICES. $FAKE_CUDA_VERSION: what cuDriverGetVersion says (13000). $FAKE_CUDA_COPY_US: how long a
+// copy to a device takes in its middle (0).
 #include "tests/fakes/fake_cuda.h"
 
 #include <sys/mman.h>

@@ -3,10 +3,11 @@
 // Memory is a file in memory (memfd), which is what is exported; a range of addresses is mapped without any access, so
 // that the CPU cannot follow it, and the file is mapped a second time for copies alone. It refuses sizes that are no
 // multiples of the granularity, ranges that are mapped twice or not at all, access that nobody set, memory that was not
-// made to be exported, descriptors of something else, another GPU's memory, and values in memory that is not registered.
+// made to be exported, descriptors of something else, another GPU's memory, and values in memory that is not
+// registered.
 //
-// $FAKE_CUDA_TAG: a part of the files' names, for who looks in /proc how many there are. $FAKE_CUDA_WITHOUT_ATTRIBUTE: the
-// number of a device attribute that is 0.
+// $FAKE_CUDA_TAG: a part of the files' names, for who looks in /proc how many there are. $FAKE_CUDA_WITHOUT_ATTRIBUTE:
+// the number of a device attribute that is 0.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -156,7 +157,8 @@ Error cuMemExportToShareableHandle(void* to, MemHandle handle, int type, unsigne
   if (const Error error = CheckReady("cuMemExportToShareableHandle", false)) return error;
   const Shared* const memory = Of(handle);
   if (memory == nullptr || !memory->exportable || type != kMemAsDescriptor || flags != 0) {
-    return Refuse(kErrorInvalidValue, "cuMemExportToShareableHandle of memory that is not there, or not to be exported");
+    return Refuse(kErrorInvalidValue,
+                  "cuMemExportToShareableHandle of memory that is not there, or not to be exported");
   }
   *static_cast<int*>(to) = dup(memory->fd);
   return kSuccess;
@@ -230,7 +232,8 @@ Error cuMemUnmap(DevicePtr address, size_t bytes) {
   const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuMemUnmap", false)) return error;
   Range* const range = RangeAt(address, bytes);
-  if (range == nullptr || range->memory == nullptr) return Refuse(kErrorInvalidValue, "cuMemUnmap of what is not mapped");
+  if (range == nullptr || range->memory == nullptr)
+    return Refuse(kErrorInvalidValue, "cuMemUnmap of what is not mapped");
   munmap(range->storage, bytes);
   LetGo(range->memory);
   *range = {bytes, nullptr, nullptr, false};
@@ -267,7 +270,8 @@ Error cuStreamWaitValue32_v2(Stream handle, DevicePtr address, uint32_t value, u
   if (const Error error = CheckReady("cuStreamWaitValue32")) return error;
   const Stream stream = Find(handle);
   const std::atomic<uint32_t>* const word = Word(address);
-  if (stream == nullptr || flags != kWaitValueGeq) return Refuse(kErrorInvalidHandle, "cuStreamWaitValue32 on no stream");
+  if (stream == nullptr || flags != kWaitValueGeq)
+    return Refuse(kErrorInvalidHandle, "cuStreamWaitValue32 on no stream");
   if (word == nullptr) return Refuse(kErrorInvalidValue, "cuStreamWaitValue32 of memory that is not registered");
   TheFake().counts.value_waits += 1;
   // Looks again and again, as the GPU does: who writes is another process, and wakes nobody.

@@ -47,7 +47,7 @@ struct Allocation {
 struct Shared {
   int fd = -1;
   size_t bytes = 0;
-  int gpu = 0;      // of the machine, not of the process
+  int gpu = 0;  // of the machine, not of the process
   bool exportable = false;
   int holders = 0;  // the handle, and mappings
 };

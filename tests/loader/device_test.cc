@@ -17,7 +17,8 @@ using ::testing::StartsWith;
 
 constexpr int64_t kRows = 512;
 constexpr int64_t kRing = 2 << 20;
-constexpr char kTail[] = R"("pipeline": [{"batch": {"size": 512}}], "delivery": {"memory": "Device", "prefetchSteps": 2}})";
+constexpr char kTail[] =
+    R"("pipeline": [{"batch": {"size": 512}}], "delivery": {"memory": "Device", "prefetchSteps": 2}})";
 const std::string kEndless = std::string(R"({"source": {"range": {"stop": 1000000000}}, )") + kTail;
 const std::string kFourSteps = std::string(R"({"source": {"range": {"stop": 2048}}, )") + kTail;
 

@@ -1,8 +1,8 @@
 // A trainer that reads a loader's GPU memory, which tests kill:
 //   device_trainer DIRECTORY STEP
-// Reads batches of a range from that step of epoch 0 on, on a stream that is behind with its work, frees each before the
-// stream has come to it, and prints "STEP FIRST" once its values have been found consecutive. When its standard input
-// ends, it prints "end BYTES" with the GPU memory that it has mapped, and waits to be killed.
+// Reads batches of a range from that step of epoch 0 on, on a stream that is behind with its work, frees each before
+// the stream has come to it, and prints "STEP FIRST" once its values have been found consecutive. When its standard
+// input ends, it prints "end BYTES" with the GPU memory that it has mapped, and waits to be killed.
 #include <poll.h>
 #include <unistd.h>
 
@@ -84,7 +84,8 @@ int main(int argc, char** argv) {
     read.step = headrace_batch_step(batch);
     read.values.resize(static_cast<size_t>(tensor.nbytes) / sizeof(int64_t));
     // What a kernel takes before it reads.
-    cuLaunchHostFunc(stream, [](void*) { usleep(100); }, nullptr);
+    cuLaunchHostFunc(
+        stream, [](void*) { usleep(100); }, nullptr);
     if (driver.memcpy_dtoh_async(read.values.data(), reinterpret_cast<gpu::DevicePtr>(tensor.data),
                                  static_cast<size_t>(tensor.nbytes), stream) != gpu::kSuccess ||
         driver.event_create(&read.done, gpu::kEventDisableTiming) != gpu::kSuccess ||

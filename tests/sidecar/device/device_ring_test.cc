@@ -244,8 +244,7 @@ TEST_F(DeviceRingTest, EachReplicaHasItsGpuAndFailuresSayWhichAndWhatToDo) {
   ring::RingGeometry geometry = Geometry(2, kValues);
   for (uint32_t replica = 0; replica < 3; ++replica) {
     geometry.replica = replica;
-    writers.push_back(
-        std::move(*ring::RingWriter::Open(path() + std::to_string(replica), geometry)));
+    writers.push_back(std::move(*ring::RingWriter::Open(path() + std::to_string(replica), geometry)));
   }
   {
     const Result<DeviceRings> rings = MakeDeviceRings(writers);
