@@ -6,24 +6,29 @@
 #include <vector>
 
 #include "client/device_buffers.h"
+#include "client/device_slots.h"
 #include "common/ring/reader.h"
 
 namespace headrace::client {
 
-// Whether a component of a batch goes to the GPU where there is one. What has rows of different length stays in the
-// ring: its row splits are for the CPU, and strings are, too.
-inline bool GoesToDevice(const ring::ComponentExtent& extent) { return extent.splits_offset == 0; }
-
 struct Arrival {
   ring::SlotView view;
-  // Where the components that go to a GPU lie, at the places they had in the slot. Null: all lie in the slot.
+  // Where the components that go to a GPU lie, at the places they have in the slot: in a buffer that we copied them to,
+  // or in a slot that the loader filled. Both null: all lie in the ring.
   DeviceBuffers::Buffer* buffer = nullptr;
+  std::shared_ptr<DeviceSlots> device_slots = nullptr;
   bool has_slot = true;  // false: nothing of the batch lies in the slot, which goes back without it
   // Of a batch with both: the trainer, until it frees the batch, and the copy, until it is done. The last to let go
   // gives the slot back.
   std::shared_ptr<std::atomic<int>> slot_holders = nullptr;
   // What view.extents shows of a batch with a buffer: the reader's own go back with the slot.
-  std::vector<ring::ComponentExtent> extents;
+  std::vector<ring::ComponentExtent> extents = {};
+
+  // 0: all lie in the ring.
+  gpu::DevicePtr device_memory() const {
+    if (buffer != nullptr) return buffer->memory;
+    return device_slots == nullptr ? 0 : device_slots->address(view.slot);
+  }
 };
 
 // Whether the caller, who lets go of the slot, is to give it back.

@@ -1,6 +1,7 @@
 // The C ABI over connections and step iterators. Nothing throws past it.
 #include "headrace/client.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -50,7 +51,7 @@ struct headrace_batch {
 
   const headrace::ring::SlotView& view() const { return arrival.view; }
   const headrace::ring::ComponentExtent& extent(size_t i) const { return arrival.view.extents[i]; }
-  bool on_device(size_t i) const { return arrival.buffer != nullptr && headrace::client::GoesToDevice(extent(i)); }
+  bool on_device(size_t i) const { return arrival.device_memory() != 0 && headrace::ring::GoesToDevice(extent(i)); }
 };
 
 namespace {
@@ -88,8 +89,10 @@ Result<std::vector<std::shared_ptr<Connection>>> Attach(headrace_dataset& datase
   std::lock_guard lock(dataset.mutex);
   for (int32_t r = whole ? 0 : replica; r < (whole ? replicas : replica + 1); ++r) {
     std::shared_ptr<Connection>& connection = dataset.connections[static_cast<size_t>(r)];
+    const Destination& to = dataset.destinations[static_cast<size_t>(r)];
     if (connection == nullptr) {
-      ASSIGN_OR_RETURN(connection, Connection::Open(dataset.policy, r, dataset.destinations[static_cast<size_t>(r)]));
+      RETURN_IF_ERROR(to.error);
+      ASSIGN_OR_RETURN(connection, Connection::Open(dataset.policy, r, to));
     }
     if (connection->reply().plan_hash != dataset.reply.plan_hash) {
       return headrace::Unavailable("the loader now runs plan " + connection->reply().plan_hash + ", was " +
@@ -249,10 +252,13 @@ headrace_status headrace_distribute_values(const headrace_dataset* dataset,
 headrace_status headrace_get_info(const headrace_dataset* dataset, headrace_info* info) {
   return Guard([&] {
     const headrace::ring::HandshakeReply& reply = dataset->reply;
+    // Where this process sees the GPUs of some replicas only, it is about one of those.
+    const auto best = std::max_element(dataset->destinations.begin(), dataset->destinations.end(),
+                                       [](const auto& a, const auto& b) { return a.memory < b.memory; });
     return Fill(
         info, headrace_info{0, reply.input.c_str(), reply.plan_hash.c_str(), reply.effective_policy.c_str(),
                             reply.cardinality, static_cast<int32_t>(dataset->warnings.size()), dataset->warnings.data(),
-                            dataset->destinations[0].gpu ? "Pinned" : "Host", dataset->destinations[0].reason.c_str()});
+                            headrace::MemoryKindName(best->memory).data(), best->reason.c_str()});
   });
 }
 
@@ -334,20 +340,20 @@ headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index
     const uint8_t* const slot = batch->view().data;
     const bool on_device = batch->on_device(i);
     // What is on a GPU has an address there, which is none of this process.
-    void* const data = on_device ? reinterpret_cast<void*>(batch->arrival.buffer->memory + extent.offset)
+    void* const data = on_device ? reinterpret_cast<void*>(batch->arrival.device_memory() + extent.offset)
                                  : batch->view().data + extent.offset;
     return Fill(tensor,
                 headrace_tensor{0, spec.name.c_str(), headrace::client::DLPackType(spec.dtype), data,
                                 static_cast<int64_t>(extent.bytes), static_cast<int32_t>(extent.ndim), extent.dims,
                                 batch->strides[i].data(), headrace::client::RowSplits(extent, slot),
                                 headrace::client::NumSplitValues(extent, slot), on_device ? kCuda : kCpu,
-                                on_device ? batch->connection->device()->gpu() : 0});
+                                on_device ? batch->connection->gpu() : 0});
   });
 }
 
 headrace_status headrace_batch_use_on_stream(const headrace_batch* batch, void* stream) {
   return Guard([&] {
-    if (batch->arrival.buffer == nullptr) return HEADRACE_OK;
+    if (batch->arrival.device_memory() == 0) return HEADRACE_OK;
     if (stream == nullptr) {
       return Report(headrace::InvalidArgument(
           "the stream is NULL, which programs take for different streams: name one, or (void*)1 for the legacy default "
@@ -355,7 +361,7 @@ headrace_status headrace_batch_use_on_stream(const headrace_batch* batch, void* 
     }
     auto* const user = static_cast<headrace::gpu::Stream>(stream);
     const std::lock_guard lock(batch->mutex);
-    const Status ordered = batch->connection->device()->UseOn(*batch->arrival.buffer, user);
+    const Status ordered = batch->connection->UseOn(batch->arrival, user);
     if (!ordered.ok()) return Report(ordered);
     std::erase(batch->users, user);
     batch->users.push_back(user);
@@ -379,8 +385,8 @@ headrace_status headrace_batch_copy_tensor(const headrace_batch* batch, int32_t 
       const std::lock_guard lock(batch->mutex);
       if (!batch->users.empty()) user = batch->users.back();
     }
-    return Report(batch->connection->device()->CopyToHost(*batch->arrival.buffer,
-                                                          {extent.offset, extent.offset + extent.bytes}, user, to));
+    return Report(
+        batch->connection->CopyToHost(batch->arrival, {extent.offset, extent.offset + extent.bytes}, user, to));
   });
 }
 

@@ -50,21 +50,22 @@ Result<LoaderSocket::Attachment> WaitForLoader(LoaderSocket& socket, const Conne
 Result<ring::HandshakeReply> AskLoader(const ConnectPolicy& policy) {
   LoaderSocket socket(policy.directory, {});
   ASSIGN_OR_RETURN(auto attachment, WaitForLoader(socket, policy));
-  if (attachment.ring_fd >= 0) close(attachment.ring_fd);
   return std::move(attachment.reply);
 }
 
 Connection::Connection(const ConnectPolicy& policy, int replica, const Destination& to)
-    : policy_(policy), replica_(replica), socket_(policy.directory, {replica, to.reason}) {}
+    : policy_(policy),
+      replica_(replica),
+      to_(to),
+      socket_(policy.directory, {replica, to.reason, to.memory == MemoryKind::kDevice}) {}
 
 Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy, int replica, const Destination& to) {
   std::shared_ptr<Connection> connection(new Connection(policy, replica, to));
   ASSIGN_OR_RETURN(auto attachment, WaitForLoader(connection->socket_, policy));
-  connection->reply_ = std::move(attachment.reply);
+  connection->reply_ = attachment.reply;
   struct stat file {};
-  auto reader = ring::RingReader::Attach(attachment.ring_fd);
-  const bool known = fstat(attachment.ring_fd, &file) == 0;
-  close(attachment.ring_fd);
+  auto reader = ring::RingReader::Attach(attachment.ring.get());
+  const bool known = fstat(attachment.ring.get(), &file) == 0;
   if (!reader.ok()) return reader.status();
   if (!known) return Internal("a ring's descriptor cannot be read");
   connection->reader_ = std::move(*reader);
@@ -81,7 +82,8 @@ Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy
                     " with " + std::to_string(connection->components_.size()));
   }
   if (to.gpu) {
-    RETURN_IF_ERROR(connection->OpenDevice(*to.gpu),
+    const bool mapped = to.memory == MemoryKind::kDevice;
+    RETURN_IF_ERROR(mapped ? connection->MapDeviceSlots(attachment) : connection->OpenBuffers(),
                     "replica " + std::to_string(replica) + " to GPU " + std::to_string(*to.gpu));
   }
   return connection;
@@ -91,7 +93,7 @@ Connection::~Connection() {
   if (!IsForked()) return;
   // There is no thread to join, and no call of CUDA that may be made.
   static_cast<void>(prefetch_.release());
-  static_cast<void>(device_.release());
+  static_cast<void>(buffers_.release());
 }
 
 Status Connection::CheckProcess() const {
@@ -101,10 +103,10 @@ Status Connection::CheckProcess() const {
                      "spawn, and connect in it");
 }
 
-Status Connection::OpenDevice(int gpu) {
+Status Connection::OpenBuffers() {
   const ring::RingHeader& header = reader_->header();
   DeviceBuffers::Options options;
-  options.gpu = gpu;
+  options.gpu = *to_.gpu;
   options.ring = {reader_->base(), reader_->bytes()};
   options.buffer_bytes = header.slot_stride;
   options.count = policy_.device_batches == 0 ? kDeviceBatches : policy_.device_batches;
@@ -113,19 +115,51 @@ Status Connection::OpenDevice(int gpu) {
     return component.spec.dtype == DType::kString || component.spec.ragged;
   });
   if (keeps_slots) options.count = std::min<size_t>(options.count, header.slot_count);
-  ASSIGN_OR_RETURN(device_, DeviceBuffers::Create(options));
+  ASSIGN_OR_RETURN(buffers_, DeviceBuffers::Create(options));
   return {};
 }
 
-uint64_t Connection::StartIteration(uint64_t epoch) {
+Status Connection::MapDeviceSlots(const LoaderSocket::Attachment& attachment) {
+  const ring::RingHeader& header = reader_->header();
+  DeviceSlots::Options options;
+  options.gpu = *to_.gpu;
+  options.memory_fd = attachment.device_memory.get();
+  options.handover_fd = attachment.handover.get();
+  options.slot_count = header.slot_count;
+  options.slot_stride = header.slot_stride;
+  options.generation = attachment.reply.device_rings[static_cast<size_t>(replica_)].generation;
+  ASSIGN_OR_RETURN(std::shared_ptr<DeviceSlots> slots, DeviceSlots::Map(options));
+  {
+    const std::lock_guard lock(slots_mutex_);
+    // What has gone back in the ring without a word here, from a trainer before us that was killed or by us while this
+    // loader was not there, the loader waits for, and does nothing with until it hears.
+    std::vector<bool> waited_for;
+    for (uint64_t slot = 0; slot < options.slot_count; ++slot) waited_for.push_back(!slots->IsDrained(slot));
+    const std::vector<bool> loaders = reader_->LoadersSlots();
+    for (uint64_t slot = 0; slot < options.slot_count; ++slot) {
+      if (waited_for[slot] && loaders[slot]) slots->Drain(slot);
+    }
+    device_slots_.swap(slots);
+  }
+  reader_->OnSkip([this](uint32_t slot) { device_slots_->Drain(slot); });
+  return {};
+}
+
+void Connection::EndIteration() {
   prefetch_.reset();
+  if (early_) ReleaseDeviceSlot({*early_, nullptr, device_slots_}, {});
+  early_.reset();
+}
+
+uint64_t Connection::StartIteration(uint64_t epoch) {
+  EndIteration();
   newest_epoch_ = reader_->StartIteration(epoch);
   StartPrefetch();
   return ++newest_iterator_;
 }
 
 uint64_t Connection::StartIterationAt(const ring::Position& start) {
-  prefetch_.reset();
+  EndIteration();
   newest_epoch_ = start.epoch;
   reader_->StartIterationAt(start);
   StartPrefetch();
@@ -133,14 +167,14 @@ uint64_t Connection::StartIterationAt(const ring::Position& start) {
 }
 
 void Connection::StartPrefetch() {
-  if (device_ == nullptr) return;
+  if (buffers_ == nullptr) return;
   Prefetch::Ring ring;
   ring.next = [this, epoch = newest_epoch_](int timeout_ms, ring::SlotView* view) {
     return NextInRing(epoch, timeout_ms, view);
   };
   ring.release = [this](const ring::SlotView& view) { reader_->Release(view); };
   const auto ahead = reply_.on_demand ? Prefetch::Ahead::kOnDemand : Prefetch::Ahead::kAsBuffersAllow;
-  prefetch_ = std::make_unique<Prefetch>(device_.get(), std::move(ring), ahead);
+  prefetch_ = std::make_unique<Prefetch>(buffers_.get(), std::move(ring), ahead);
 }
 
 Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t timeout_ms, Arrival* arrival) {
@@ -149,8 +183,9 @@ Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t ti
                            ": this iterator was ended by the newer one, of epoch " + std::to_string(newest_epoch_) +
                            ": a replica has one iterator at a time");
   }
-  if (device_ == nullptr) return NextInRing(newest_epoch_, timeout_ms, &arrival->view);
+  if (!to_.gpu) return NextInRing(newest_epoch_, timeout_ms, &arrival->view);
   RETURN_IF_ERROR(CheckProcess());
+  if (device_slots_ != nullptr) return NextInDeviceRing(timeout_ms, arrival);
   // After an error asking again may help, as it does without a GPU.
   if (prefetch_ == nullptr) StartPrefetch();
   auto outcome = prefetch_->Next(timeout_ms, arrival);
@@ -160,8 +195,57 @@ Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t ti
 
 void Connection::Release(const Arrival& arrival, std::span<const gpu::Stream> users) {
   if (IsForked()) return;
+  if (arrival.device_slots != nullptr) return ReleaseDeviceSlot(arrival, users);
   if (arrival.has_slot && IsLastHolder(arrival.slot_holders)) reader_->Release(arrival.view);
-  if (arrival.buffer != nullptr) device_->GiveBack(arrival.buffer, users);
+  if (arrival.buffer != nullptr) buffers_->GiveBack(arrival.buffer, users);
+}
+
+// The slot goes back in the ring first, and the loader fills it when it hears from us: whoever is killed in between is
+// succeeded by one who says it (MapDeviceSlots). The other way round a successor could get a batch that the loader
+// takes for read.
+void Connection::ReleaseDeviceSlot(const Arrival& arrival, std::span<const gpu::Stream> users) {
+  const std::lock_guard lock(slots_mutex_);
+  reader_->Release(arrival.view);
+  const Status given_back = arrival.device_slots->GiveBack(arrival.view.slot, users);
+  if (give_back_error_.ok()) give_back_error_ = given_back;
+  // The slot's place in the memory of a loader that has come back since is nothing that a stream of ours knows.
+  if (arrival.device_slots != device_slots_) device_slots_->Drain(arrival.view.slot);
+}
+
+Status Connection::UseOn(const Arrival& arrival, gpu::Stream stream) const {
+  // What the loader brings is there before it is published.
+  return arrival.buffer == nullptr ? Status() : buffers_->UseOn(*arrival.buffer, stream);
+}
+
+Status Connection::CopyToHost(const Arrival& arrival, ring::ByteRange range, gpu::Stream user, void* to) const {
+  if (arrival.buffer == nullptr) return arrival.device_slots->CopyToHost(arrival.view.slot, range, user, to);
+  return buffers_->CopyToHost(*arrival.buffer, range, user, to);
+}
+
+Result<ring::RingReader::Outcome> Connection::NextInDeviceRing(int64_t timeout_ms, Arrival* arrival) {
+  using Outcome = ring::RingReader::Outcome;
+  {
+    const std::lock_guard lock(slots_mutex_);
+    RETURN_IF_ERROR(give_back_error_);
+  }
+  const uint64_t start = NowMs();
+  if (!early_) {
+    ring::SlotView view;
+    ASSIGN_OR_RETURN(const Outcome outcome, NextInRing(newest_epoch_, timeout_ms, &view));
+    if (outcome != Outcome::kBatch) return outcome;
+    early_ = view;
+  }
+  // A loader that came back has published it before we have noticed.
+  while (early_->device_ring > device_slots_->generation()) {
+    RETURN_IF_ERROR(CheckLoader());
+    if (early_->device_ring <= device_slots_->generation()) break;
+    if (timeout_ms >= 0 && static_cast<int64_t>(NowMs() - start) >= timeout_ms) return Outcome::kTimeout;
+    poll(nullptr, 0, kRetryMs);
+  }
+  arrival->view = *early_;
+  arrival->device_slots = device_slots_;
+  early_.reset();
+  return Outcome::kBatch;
 }
 
 Result<ring::RingReader::Outcome> Connection::NextInRing(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view) {
@@ -188,14 +272,14 @@ Status Connection::CheckLoader() {
   ASSIGN_OR_RETURN(auto attachment, socket_.Attach(kReplyWaitMs));
   if (attachment) {
     struct stat file {};
-    const bool same = fstat(attachment->ring_fd, &file) == 0 && file.st_dev == ring_device_ &&
+    const bool same = fstat(attachment->ring.get(), &file) == 0 && file.st_dev == ring_device_ &&
                       file.st_ino == ring_inode_ && attachment->reply.plan_hash == reply_.plan_hash;
-    close(attachment->ring_fd);
     if (!same) {
       return Unavailable("replica " + std::to_string(replica_) + ": the loader of " + policy_.directory +
                          " came back with another ring (plan " + attachment->reply.plan_hash + ", was " +
                          reply_.plan_hash + "): connect again, from the start of an epoch");
     }
+    if (to_.memory == MemoryKind::kDevice) RETURN_IF_ERROR(MapDeviceSlots(*attachment), "the loader that came back");
     gone_since_ms_ = 0;
     return {};
   }

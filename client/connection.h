@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,8 +38,10 @@ struct Component {
 
 // Where a replica's batches go, and why there.
 struct Destination {
+  MemoryKind memory = MemoryKind::kHost;
   std::optional<int> gpu;  // none: they stay in the ring
   std::string reason;      // "Pinned: GPU 0, ..."
+  Status error = {};       // they cannot go where they must: told to who attaches to this replica
 };
 
 // Shared by iterators and by batches, which keep it (mapping and socket) until the last one is freed. next() of one
@@ -68,8 +71,12 @@ class Connection {
   // Gives a batch back, which was used on these streams of its GPU.
   void Release(const Arrival& arrival, std::span<const gpu::Stream> users = {});
 
-  // Null where batches stay in the ring.
-  DeviceBuffers* device() const { return device_.get(); }
+  // Of batches that lie on a GPU. REQUIRES: Arrival::device_memory() is not 0.
+  int gpu() const { return *to_.gpu; }
+  // Makes `stream` wait until the batch is there.
+  Status UseOn(const Arrival& arrival, gpu::Stream stream) const;
+  // Copies out of its memory when all that `user` (null: none) was given to do is done, and waits for it.
+  Status CopyToHost(const Arrival& arrival, ring::ByteRange range, gpu::Stream user, void* to) const;
   // Errors: Unavailable in a process forked from the one that has the GPU. All that such a process may do is to drop
   // what it has inherited.
   Status CheckProcess() const;
@@ -77,14 +84,22 @@ class Connection {
  private:
   Connection(const ConnectPolicy& policy, int replica, const Destination& to);
   Result<ring::RingReader::Outcome> NextInRing(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view);
+  // Of batches that the loader brings to the GPU.
+  Result<ring::RingReader::Outcome> NextInDeviceRing(int64_t timeout_ms, Arrival* arrival);
   Status CheckLoader();
-  Status OpenDevice(int gpu);
+  Status OpenBuffers();
+  // Maps the device ring of the loader that has just been attached to; batches of the one before keep theirs.
+  Status MapDeviceSlots(const LoaderSocket::Attachment& attachment);
+  void ReleaseDeviceSlot(const Arrival& arrival, std::span<const gpu::Stream> users);
+  // Before an iterator starts: what the last one has begun is over.
+  void EndIteration();
   void StartPrefetch();
   // Whether this is a child of the process that has the GPU and the thread.
-  bool IsForked() const { return device_ != nullptr && getpid() != opened_by_; }
+  bool IsForked() const { return to_.gpu && getpid() != opened_by_; }
 
   const ConnectPolicy policy_;
   const int replica_;
+  const Destination to_;
   LoaderSocket socket_;
   ring::HandshakeReply reply_;
   std::vector<Component> components_;
@@ -94,8 +109,14 @@ class Connection {
   uint64_t newest_iterator_ = 0;
   uint64_t gone_since_ms_ = 0;  // 0: the loader is there
   const pid_t opened_by_ = getpid();
+  // Of batches that lie in the loader's GPU memory. Slots go back in the ring while the mutex is held, so that none is
+  // missed when a loader that has come back brings another memory. Only who calls Next exchanges device_slots_.
+  std::mutex slots_mutex_;
+  std::shared_ptr<DeviceSlots> device_slots_;
+  Status give_back_error_;               // guarded by slots_mutex_
+  std::optional<ring::SlotView> early_;  // taken from the ring, and in GPU memory that is not mapped yet
   // In this order: the thread uses the buffers, and these the reader's mapping.
-  std::unique_ptr<DeviceBuffers> device_;
+  std::unique_ptr<DeviceBuffers> buffers_;
   // Of the newest iterator, which alone reads the ring while it is there.
   std::unique_ptr<Prefetch> prefetch_;
 };

@@ -91,14 +91,14 @@ void DeviceBuffers::Wake() {
   freed_.notify_all();
 }
 
-Status DeviceBuffers::Fill(Buffer& buffer, const uint8_t* slot, std::span<const ByteRange> ranges) {
+Status DeviceBuffers::Fill(Buffer& buffer, const uint8_t* slot, std::span<const ring::ByteRange> ranges) {
   const gpu::Driver& driver = context_->driver();
   const Current current(*context_);
   for (size_t i = 0; i < buffer.users; ++i) {
     RETURN_IF_ERROR(Check(driver.stream_wait_event(fill_stream_, buffer.used[i], 0), "cuStreamWaitEvent"));
   }
   buffer.users = 0;
-  for (const ByteRange& range : ranges) {
+  for (const ring::ByteRange& range : ranges) {
     const uint64_t bytes = range.end - range.begin;
     RETURN_IF_ERROR(
         Check(driver.memcpy_htod_async(buffer.memory + range.begin, slot + range.begin, bytes, fill_stream_),
@@ -123,7 +123,7 @@ Status DeviceBuffers::UseOn(const Buffer& buffer, gpu::Stream stream) {
   return Check(context_->driver().stream_wait_event(stream, buffer.filled, 0), "cuStreamWaitEvent");
 }
 
-Status DeviceBuffers::CopyToHost(const Buffer& buffer, ByteRange range, gpu::Stream user, void* to) {
+Status DeviceBuffers::CopyToHost(const Buffer& buffer, ring::ByteRange range, gpu::Stream user, void* to) {
   const gpu::Driver& driver = context_->driver();
   const Current current(*context_);
   const gpu::Stream stream = user != nullptr ? user : read_stream_;

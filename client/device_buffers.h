@@ -10,14 +10,9 @@
 #include <vector>
 
 #include "common/gpu/context.h"
+#include "common/ring/device_part.h"
 
 namespace headrace::client {
-
-// Bytes of a slot, and of the buffer that it is copied to: they have the same places in both.
-struct ByteRange {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
 
 // One thread takes and fills buffers; what says so may be called by any. The host waits for the GPU in AwaitFilled and
 // CopyToHost alone: all else is ordered by events, on the GPU.
@@ -60,7 +55,7 @@ class DeviceBuffers {
   void Wake();
 
   // Enqueues the copy of `ranges` of a slot, behind what the trainer's streams still do with the buffer's last batch.
-  Status Fill(Buffer& buffer, const uint8_t* slot, std::span<const ByteRange> ranges);
+  Status Fill(Buffer& buffer, const uint8_t* slot, std::span<const ring::ByteRange> ranges);
   // Waits until the copy is done, and the slot is read.
   Status AwaitFilled(const Buffer& buffer);
 
@@ -70,7 +65,7 @@ class DeviceBuffers {
   // Makes `stream` wait until the buffer is filled. Any thread.
   Status UseOn(const Buffer& buffer, gpu::Stream stream);
   // Copies out of a buffer when all that `user` (null: none) was given to do is done, and waits for it. Any thread.
-  Status CopyToHost(const Buffer& buffer, ByteRange range, gpu::Stream user, void* to);
+  Status CopyToHost(const Buffer& buffer, ring::ByteRange range, gpu::Stream user, void* to);
   // The buffer may be filled again once all that these streams were given to do is done. Any thread.
   void GiveBack(Buffer* buffer, std::span<const gpu::Stream> users);
 

@@ -40,19 +40,26 @@ Result<std::optional<LoaderSocket::Attachment>> LoaderSocket::Attach(int wait_ms
   if (poll(&ready, 1, wait_ms) <= 0) {
     return not_yet(Unavailable("the loader of " + directory_ + " does not answer"));
   }
-  Attachment attachment;
-  auto text = ring::ReceiveMessage(fd_, 0, &attachment.ring_fd);
+  int fds[ring::kMaxDescriptors];
+  auto text = ring::ReceiveDescriptors(fd_, 0, fds);
+  Attachment attachment{{}, UniqueFd(fds[0]), UniqueFd(fds[1]), UniqueFd(fds[2])};
   if (!text.ok()) {
     Close();
     return not_yet(text.status());
   }
   auto reply = ring::DecodeReply(*text);
   Status status = reply.status();
-  if (status.ok() && request_.replica >= 0 && attachment.ring_fd < 0) {
+  if (status.ok() && request_.replica >= 0 && !attachment.ring.is_open()) {
     status = Internal("the loader of " + directory_ + " sent no ring for replica " + std::to_string(request_.replica));
   }
+  // One that came back may find less than the one before it.
+  const bool has_device_ring =
+      status.ok() && attachment.handover.is_open() && request_.replica < static_cast<int>(reply->device_rings.size());
+  if (status.ok() && request_.device && !has_device_ring) {
+    status = NotFound("the loader of " + directory_ + " has no ring in GPU memory any more (" + reply->memory_reason +
+                      "): connect again");
+  }
   if (!status.ok()) {
-    if (attachment.ring_fd >= 0) close(attachment.ring_fd);
     Close();
     // What the loader itself says is final, but for a client before us that may be about to go.
     if (status.code() != Code::kConflict) return status;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/base/status.h"
+#include "common/base/unique_fd.h"
 #include "common/ring/handshake.h"
 
 namespace headrace::client {
@@ -14,7 +15,9 @@ class LoaderSocket {
  public:
   struct Attachment {
     ring::HandshakeReply reply;
-    int ring_fd = -1;  // the caller's; -1 only if no replica was asked for
+    UniqueFd ring;           // there if a replica was asked for
+    UniqueFd device_memory;  // these two if its device ring was, too
+    UniqueFd handover;
   };
 
   // A request for no replica asks without attaching.

@@ -11,25 +11,6 @@ namespace headrace::client {
 namespace {
 
 constexpr int kSliceMs = 20;  // between two looks at stop_, while the ring is empty
-// Components nearer than this are copied in one: what lies between them costs less than another copy.
-constexpr uint64_t kGapBytes = 16384;
-
-std::vector<ByteRange> DeviceRanges(std::span<const ring::ComponentExtent> extents) {
-  std::vector<ByteRange> ranges;
-  for (const ring::ComponentExtent& extent : extents) {
-    if (GoesToDevice(extent) && extent.bytes > 0) ranges.push_back({extent.offset, extent.offset + extent.bytes});
-  }
-  std::sort(ranges.begin(), ranges.end(), [](ByteRange a, ByteRange b) { return a.begin < b.begin; });
-  std::vector<ByteRange> merged;
-  for (const ByteRange& range : ranges) {
-    if (!merged.empty() && range.begin <= merged.back().end + kGapBytes) {
-      merged.back().end = std::max(merged.back().end, range.end);
-    } else {
-      merged.push_back(range);
-    }
-  }
-  return merged;
-}
 
 }  // namespace
 
@@ -111,13 +92,13 @@ Status Prefetch::Send(DeviceBuffers::Buffer* buffer, const ring::SlotView& view)
   arrival.buffer = buffer;
   arrival.extents.assign(view.extents.begin(), view.extents.end());
   arrival.view.extents = arrival.extents;
-  arrival.has_slot = !std::all_of(arrival.extents.begin(), arrival.extents.end(), GoesToDevice);
+  arrival.has_slot = !std::all_of(arrival.extents.begin(), arrival.extents.end(), ring::GoesToDevice);
   if (arrival.has_slot) {
     arrival.slot_holders = std::make_shared<std::atomic<int>>(2);
   } else {
     arrival.view.data = nullptr;
   }
-  const Status filled = buffers_.Fill(*buffer, view.data, DeviceRanges(view.extents));
+  const Status filled = buffers_.Fill(*buffer, view.data, ring::DeviceRanges(view.extents));
   if (!filled.ok()) {
     buffers_.AwaitFills();
     ring_.release(view);

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,10 +15,12 @@
 #include <thread>
 
 #include "common/base/log.h"
+#include "common/gpu/driver.h"
 #include "common/net/http_server.h"
 #include "common/spec/names.h"
 #include "sidecar/collective/agreement.h"
 #include "sidecar/device/device.h"
+#include "sidecar/device/device_ring.h"
 #include "sidecar/loader/config.h"
 #include "sidecar/loader/engine.h"
 #include "sidecar/loader/function_feed.h"
@@ -64,7 +67,40 @@ Result<Plan> ReadPlan(const std::string& path) {
   return ParsePlan(json);
 }
 
-ring::HandshakeReply Describe(const Feed& feed) {
+// The loader's own rings in GPU memory, or why it has none.
+struct DeviceChoice {
+  device::DeviceRings rings;
+  std::string reason;
+};
+
+// As spec.delivery has it: Device, and Auto with a claim. Errors are those of a GPU that is there and does not do it.
+Result<DeviceChoice> ChooseDevice(const Delivery& delivery,
+                                  const std::vector<std::unique_ptr<ring::RingWriter>>& rings) {
+  DeviceChoice choice;
+  if (delivery.memory == MemoryKind::kHost || delivery.memory == MemoryKind::kPinned) return choice;
+  if (delivery.memory == MemoryKind::kAuto && delivery.resource_claim.empty()) {
+    choice.reason = "there is no spec.delivery.resourceClaim that gives the loader a GPU";
+    return choice;
+  }
+  if (const Result<int> gpus = gpu::CountGpus(); !gpus.ok()) {
+    choice.reason = "the loader has no GPU: " + gpus.status().message();
+    return choice;
+  }
+  ASSIGN_OR_RETURN(choice.rings, device::MakeDeviceRings(rings));
+  choice.reason = "the loader fills rings on " + std::to_string(choice.rings.size()) + " GPU(s) of its claim";
+  return choice;
+}
+
+// Where trainers get their batches: what the plan leaves open, each says when it attaches.
+std::string MemoryText(MemoryKind memory, const DeviceChoice& choice) {
+  const std::string asked = "spec.delivery.memory is " + std::string(MemoryKindName(memory));
+  if (!choice.rings.empty()) return "Device: " + choice.reason + "; " + asked;
+  if (memory == MemoryKind::kHost || memory == MemoryKind::kPinned) return std::string(MemoryKindName(memory));
+  return "Pinned for trainers that find a GPU" + std::string(memory == MemoryKind::kAuto ? ", else Host" : "") + ": " +
+         choice.reason + "; " + asked;
+}
+
+ring::HandshakeReply Describe(const Feed& feed, const DeviceChoice& device) {
   const Plan& plan = feed.plan();
   ring::HandshakeReply reply;
   reply.plan_hash = plan.hash;
@@ -79,14 +115,10 @@ ring::HandshakeReply Describe(const Feed& feed) {
   reply.cardinality = feed.cardinality();
   reply.run_seed = feed.run_seed();
   reply.memory = plan.spec.delivery.memory;
+  reply.memory_reason = device.reason;
+  for (const auto& ring : device.rings) reply.device_rings.push_back({ring->gpu(), ring->generation()});
   reply.on_demand = PrefetchSteps(feed) == 0;
   return reply;
-}
-
-// Where trainers get their batches: under Auto, each says so when it attaches.
-std::string MemoryText(MemoryKind memory) {
-  const std::string name(MemoryKindName(memory));
-  return memory == MemoryKind::kAuto ? name + ": Pinned for trainers that find a GPU, else Host" : name;
 }
 
 // Becomes true when SIGTERM or SIGINT comes. The signals must be blocked in every thread.
@@ -211,14 +243,16 @@ int Serve(const LoaderConfig& config) {
   if (!feed.ok()) return FailAtStart(config, stop, feed.status());
   auto rings = Engine::OpenRings(config.run_dir, **feed);
   if (!rings.ok()) return FailAtStart(config, stop, rings.status());
+  auto device = ChooseDevice((*feed)->plan().spec.delivery, *rings);
+  if (!device.ok()) return FailAtStart(config, stop, device.status());
   const Status lent = (*feed)->LendRings(*rings);
   if (!lent.ok()) return FailAtStart(config, stop, lent);
   auto agreement = Agree(config, **feed);
   if (!agreement.ok()) return FailAtStart(config, stop, agreement.status());
   WorkPool pool(threads);
-  Engine engine(feed->get(), &*rings, &pool, &signal, agreement->get());
+  Engine engine(feed->get(), &*rings, &device->rings, &pool, &signal, agreement->get());
   const Probe probe(feed->get(), &engine, &*rings);
-  HandshakeOffer offer{Describe(**feed), {}};
+  HandshakeOffer offer{Describe(**feed, *device), {}, &device->rings};
   for (const auto& ring : *rings) offer.ring_fds.push_back(ring->fd());
   const auto handshake = HandshakeServer::Start(config.run_dir + "/" + names::kSocketFile, std::move(offer));
   if (!handshake.ok()) return FailAtStart(config, stop, handshake.status());
@@ -237,20 +271,24 @@ int Serve(const LoaderConfig& config) {
                         {"worker", std::to_string(config.topology.worker_index)},
                         {"workers", std::to_string(config.topology.num_workers)},
                         {"replicas", std::to_string(config.topology.replicas_per_worker)},
-                        {"memory", MemoryText(plan.spec.delivery.memory)},
+                        {"memory", MemoryText(plan.spec.delivery.memory, *device)},
                         {"loaderGpus", device::GpuText(device::Probe())},
                         {"elementSpec", ToString((*feed)->element_spec())}});
 
   stop.Tell([&feed] { (*feed)->Stop(); });
   const Status outcome = engine.Run(stop.stopped());
   stop.Tell(nullptr);
-  if (outcome.code() == Code::kCancelled && stop.stopped()) return 0;
-  if (!outcome.ok()) {
+  const bool stopped = outcome.code() == Code::kCancelled && stop.stopped();
+  if (!outcome.ok() && !stopped) {
     log::Error("the input failed", {{"error", outcome.ToString()}});
     WriteTerminationMessage(outcome);
     stop.Await();  // clients are still to be told
   }
-  return outcome.ok() ? 0 : 1;
+  const int code = outcome.ok() || stopped ? 0 : 1;
+  // What a stream waits for may be a trainer that never comes to it; the driver lets go of all when the process ends.
+  const auto busy = [](const auto& ring) { return !ring->idle(); };
+  if (std::any_of(device->rings.begin(), device->rings.end(), busy)) std::_Exit(code);
+  return code;
 }
 
 int Index(const LoaderConfig& config) {

@@ -19,6 +19,26 @@ using DevicePtr = unsigned long long;  // not a pointer of this process
 using ContextHandle = CUctx_st*;
 using Stream = CUstream_st*;
 using Event = CUevent_st*;
+using MemHandle = unsigned long long;  // of memory that is mapped by hand
+
+struct Uuid {
+  char bytes[16];
+};
+struct MemLocation {
+  int type = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
+  Device device = 0;
+};
+struct MemProperties {
+  int type = 1;          // CU_MEM_ALLOCATION_TYPE_PINNED: it stays where it is
+  int handle_types = 0;  // it may be exported as
+  MemLocation location;
+  void* windows = nullptr;
+  unsigned char flags[8] = {};
+};
+struct MemAccess {
+  MemLocation location;  // the GPU that accesses
+  int flags = 0;
+};
 
 inline constexpr Error kSuccess = 0;
 inline constexpr Error kErrorInvalidValue = 1;
@@ -33,13 +53,25 @@ inline constexpr Error kErrorInvalidHandle = 400;
 inline constexpr Error kErrorIllegalAddress = 700;
 inline constexpr Error kErrorHostMemoryAlreadyRegistered = 712;
 inline constexpr Error kErrorHostMemoryNotRegistered = 713;
+inline constexpr Error kErrorNotPermitted = 800;
+inline constexpr Error kErrorNotSupported = 801;
 inline constexpr Error kErrorSystemDriverMismatch = 803;
 inline constexpr Error kErrorCompatNotSupportedOnDevice = 804;
 
 inline constexpr unsigned kStreamNonBlocking = 1;  // does not wait for the legacy default stream
 inline constexpr unsigned kEventBlockingSync = 1;  // cuEventSynchronize sleeps
 inline constexpr unsigned kEventDisableTiming = 2;
-inline constexpr unsigned kMemHostRegisterPortable = 1;  // for all contexts of this process
+inline constexpr unsigned kMemHostRegisterPortable = 1;   // for all contexts of this process
+inline constexpr unsigned kMemHostRegisterDeviceMap = 2;  // with an address on the GPU
+
+inline constexpr int kAttributeMemMapping = 102;  // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+inline constexpr int kAttributeMemAsDescriptor =
+    103;                                    // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
+inline constexpr int kMemAsDescriptor = 1;  // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+inline constexpr int kMemReadWrite = 3;     // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+inline constexpr unsigned kGranularityRecommended = 1;
+inline constexpr unsigned kWaitValueGeq = 0;       // until int32_t(*address - value) >= 0
+inline constexpr unsigned kWriteValueDefault = 0;  // after all that the stream did before, for all who look
 
 // The default streams, which have no handle of their own. DLPack's numbers for them are the same.
 inline constexpr std::uintptr_t kStreamLegacy = 1;

@@ -19,6 +19,7 @@ class PrimaryContext {
 
   const Driver& driver() const { return *driver_; }
   int ordinal() const { return ordinal_; }
+  Device device() const { return device_; }
 
   // Makes the context the calling thread's, and what it was before again when it goes. Where that fails, the calls in
   // between do, too, and say why.

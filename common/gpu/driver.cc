@@ -36,6 +36,7 @@ Meaning MeaningOf(Error error) {
       return {Code::kUnavailable, "another process has the GPU for itself (nvidia-smi shows its compute mode), "};
     case kErrorNoDevice:
       return {Code::kNotFound, "give the trainer's container a GPU (nvidia.com/gpu), see CUDA_VISIBLE_DEVICES, "};
+    case kErrorNotSupported: return {Code::kUnavailable, "this GPU, or the driver as it is set up, cannot do it, "};
     case kErrorInvalidDevice: return {Code::kInvalidArgument, "name one of the GPUs that this process sees, "};
     case kErrorSystemDriverMismatch:
     case kErrorCompatNotSupportedOnDevice:
@@ -71,20 +72,36 @@ Status FindAll(void* library, const std::string& file, Driver* driver) {
   symbols.Find("cuGetErrorString", &driver->get_error_string);
   symbols.Find("cuDeviceGetCount", &driver->device_get_count);
   symbols.Find("cuDeviceGet", &driver->device_get);
+  symbols.Find("cuDeviceGetAttribute", &driver->device_get_attribute);
+  symbols.Find("cuDeviceGetUuid_v2", &driver->device_get_uuid);
   symbols.Find("cuDevicePrimaryCtxRetain", &driver->device_primary_ctx_retain);
   symbols.Find("cuDevicePrimaryCtxRelease_v2", &driver->device_primary_ctx_release);
   symbols.Find("cuCtxPushCurrent_v2", &driver->ctx_push_current);
   symbols.Find("cuCtxPopCurrent_v2", &driver->ctx_pop_current);
+  symbols.Find("cuCtxSynchronize", &driver->ctx_synchronize);
   symbols.Find("cuMemHostRegister_v2", &driver->mem_host_register);
   symbols.Find("cuMemHostUnregister", &driver->mem_host_unregister);
+  symbols.Find("cuMemHostGetDevicePointer_v2", &driver->mem_host_get_device_pointer);
   symbols.Find("cuMemAlloc_v2", &driver->mem_alloc);
   symbols.Find("cuMemFree_v2", &driver->mem_free);
+  symbols.Find("cuMemGetAllocationGranularity", &driver->mem_get_allocation_granularity);
+  symbols.Find("cuMemCreate", &driver->mem_create);
+  symbols.Find("cuMemRelease", &driver->mem_release);
+  symbols.Find("cuMemExportToShareableHandle", &driver->mem_export);
+  symbols.Find("cuMemImportFromShareableHandle", &driver->mem_import);
+  symbols.Find("cuMemAddressReserve", &driver->mem_address_reserve);
+  symbols.Find("cuMemAddressFree", &driver->mem_address_free);
+  symbols.Find("cuMemMap", &driver->mem_map);
+  symbols.Find("cuMemUnmap", &driver->mem_unmap);
+  symbols.Find("cuMemSetAccess", &driver->mem_set_access);
   symbols.Find("cuMemcpyHtoDAsync_v2", &driver->memcpy_htod_async);
   symbols.Find("cuMemcpyDtoHAsync_v2", &driver->memcpy_dtoh_async);
   symbols.Find("cuStreamCreate", &driver->stream_create);
   symbols.Find("cuStreamDestroy_v2", &driver->stream_destroy);
   symbols.Find("cuStreamSynchronize", &driver->stream_synchronize);
   symbols.Find("cuStreamWaitEvent", &driver->stream_wait_event);
+  symbols.Find("cuStreamWaitValue32_v2", &driver->stream_wait_value32);
+  symbols.Find("cuStreamWriteValue32_v2", &driver->stream_write_value32);
   symbols.Find("cuEventCreate", &driver->event_create);
   symbols.Find("cuEventDestroy_v2", &driver->event_destroy);
   symbols.Find("cuEventRecord", &driver->event_record);
@@ -149,6 +166,23 @@ Result<int> CountGpus() {
   RETURN_IF_ERROR(driver->Check(driver->device_get_count(&count), "cuDeviceGetCount"));
   if (count > 0) return count;
   return driver->Check(kErrorNoDevice, "cuDeviceGetCount");
+}
+
+Result<std::string> GpuUuid(int ordinal) {
+  ASSIGN_OR_RETURN(const Driver* const driver, Driver::Open());
+  const std::string where = " of GPU " + std::to_string(ordinal);
+  Device device = 0;
+  Uuid uuid{};
+  RETURN_IF_ERROR(driver->Check(driver->device_get(&device, ordinal), "cuDeviceGet" + where));
+  RETURN_IF_ERROR(driver->Check(driver->device_get_uuid(&uuid, device), "cuDeviceGetUuid" + where));
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text = "GPU";
+  for (size_t i = 0; i < sizeof(uuid.bytes); ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    const auto byte = static_cast<unsigned char>(uuid.bytes[i]);
+    text += {kDigits[byte / 16], kDigits[byte % 16]};
+  }
+  return text;
 }
 
 }  // namespace headrace::gpu

@@ -38,7 +38,7 @@
 namespace headrace::ring {
 
 inline constexpr char kMagic[8] = {'H', 'D', 'R', 'C', 'R', 'I', 'N', 'G'};
-inline constexpr uint32_t kLayoutVersion = 3;
+inline constexpr uint32_t kLayoutVersion = 4;
 inline constexpr size_t kPageBytes = 4096;
 inline constexpr size_t kTensorAlign = 64;
 inline constexpr size_t kMaxErrorBytes = 2048;
@@ -84,8 +84,10 @@ struct SlotDescriptor {
   uint64_t seed;   // of the shuffles without a seed of their own, when this batch was made
   uint64_t seeks;  // RingHeader::seeks when the loader last followed it
   uint64_t slot;   // where the batch lies; RingWriter::Publish sets it
+  // Where the slot's copy in GPU memory lies: RingHeader::generation of the loader that made it. 0: there is none.
+  uint64_t device_ring;
 };
-static_assert(sizeof(SlotDescriptor) == 56);
+static_assert(sizeof(SlotDescriptor) == 64);
 
 struct RingHeader {
   char magic[8];

@@ -55,6 +55,7 @@ struct RingReader::Impl {
   uint64_t held_since_ns = 0;    // when all slots were first found held; 0: they are not
   uint64_t epoch = 0;            // of the newest iterator
   uint64_t seeks = 0;            // when it started
+  std::function<void(uint32_t)> on_skip;
 
   std::mutex mutex;
   std::condition_variable freed;
@@ -185,6 +186,7 @@ struct RingReader::Impl {
 
   void Skip(uint32_t slot) {
     Advance();
+    if (on_skip) on_skip(slot);
     GiveBack(slot);
   }
 
@@ -201,6 +203,7 @@ struct RingReader::Impl {
     view->step = record.descriptor.step;
     view->rows = record.descriptor.rows;
     view->flags = static_cast<uint32_t>(record.descriptor.flags);
+    view->device_ring = record.descriptor.device_ring;
     view->extents = record.extents;
     view->data = geometry.slot(base, slot);
     return {};
@@ -281,6 +284,21 @@ Result<std::unique_ptr<RingReader>> RingReader::Attach(uint8_t* base, size_t byt
 
 uint8_t* RingReader::base() const { return impl_->base; }
 size_t RingReader::bytes() const { return impl_->geometry.file_bytes; }
+
+void RingReader::OnSkip(std::function<void(uint32_t)> skip) { impl_->on_skip = std::move(skip); }
+
+std::vector<bool> RingReader::LoadersSlots() const {
+  std::vector<bool> loaders(impl_->geometry.slot_count, true);
+  for (size_t slot = 0; slot < loaders.size(); ++slot) loaders[slot] = !impl_->records[slot].held;
+  for (const uint32_t slot : impl_->backlog) loaders[slot] = false;
+  const uint64_t published = header_->published.load(std::memory_order_acquire);
+  const uint64_t unread = std::min(published - impl_->cursor, impl_->geometry.slot_count);
+  for (uint64_t batch = impl_->cursor; batch < impl_->cursor + unread; ++batch) {
+    const uint64_t slot = impl_->geometry.descriptor(impl_->base, batch)->slot;
+    if (slot < loaders.size()) loaders[slot] = false;
+  }
+  return loaders;
+}
 
 uint64_t RingReader::next_epoch() const {
   return header_->iterations.load(std::memory_order_relaxed) == 0 ? 0

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "common/base/status.h"
 #include "common/ring/layout.h"
@@ -19,6 +21,7 @@ struct SlotView {
   uint64_t step = 0;
   uint64_t rows = 0;
   uint32_t flags = 0;
+  uint64_t device_ring = 0;  // SlotDescriptor's
   std::span<const ComponentExtent> extents;
   uint8_t* data = nullptr;  // the slot's first byte
 };
@@ -56,6 +59,12 @@ class RingReader {
   Result<Outcome> Next(uint64_t epoch, int timeout_ms, SlotView* view);
   // Gives the slot back. A batch that is not held is ignored.
   void Release(const SlotView& view);
+
+  // `skip` is called, by the thread that calls Next or StartIteration, before a slot goes back unread.
+  void OnSkip(std::function<void(uint32_t slot)> skip);
+  // By slot: whether it is the loader's now, given back and not published again. By the thread that calls Next, while
+  // no other thread releases.
+  std::vector<bool> LoadersSlots() const;
 
   const RingHeader& header() const { return *header_; }
   uint8_t* base() const;  // the mapping, for registration with a device

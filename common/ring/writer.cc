@@ -49,6 +49,7 @@ struct RingWriter::Impl {
   uint64_t last_seed = 0;
   uint64_t seeks_followed = 0;
   uint64_t epoch_seen = 0;  // that the client asked for
+  std::vector<bool> clients_slots;
 
   // What the client asks for.
   struct Request {
@@ -67,6 +68,18 @@ struct RingWriter::Impl {
     if (memory == MAP_FAILED) return ErrnoStatus(errno, "mapping a ring");
     base = static_cast<uint8_t*>(memory);
     return {};
+  }
+
+  // All but those given back and not published again.
+  void FindClientsSlots() {
+    clients_slots.assign(geometry.slot_count, published > 0);
+    const auto& header = *reinterpret_cast<const RingHeader*>(base);
+    const uint64_t released = header.released.load(std::memory_order_acquire);
+    for (uint64_t batch = published; batch < released + geometry.slot_count; ++batch) {
+      const uint64_t slot =
+          batch < geometry.slot_count ? batch : *geometry.free_slot(base, batch - geometry.slot_count);
+      if (slot < geometry.slot_count) clients_slots[slot] = false;
+    }
   }
 
   void SetNext(const SlotDescriptor& last) {
@@ -143,6 +156,7 @@ Result<std::unique_ptr<RingWriter>> RingWriter::Open(const std::string& path, co
         // A seek back may have left the ring before the epoch that the client asked for: it is no news.
         impl.epoch_seen = std::min(header.epoch.load(std::memory_order_relaxed), impl.next_epoch);
       }
+      impl.FindClientsSlots();
       writer->header_ = &header;
       return writer;
     }
@@ -187,10 +201,14 @@ Result<std::unique_ptr<RingWriter>> RingWriter::Open(const std::string& path, co
     unlink(fresh.c_str());
     return status;
   }
+  impl.FindClientsSlots();
   writer->header_ = header;
   return writer;
 }
 
+const Geometry& RingWriter::geometry() const { return impl_->geometry; }
+uint8_t* RingWriter::base() const { return impl_->base; }
+const std::vector<bool>& RingWriter::clients_slots() const { return impl_->clients_slots; }
 uint64_t RingWriter::slot_bytes() const { return impl_->geometry.slot_stride; }
 uint64_t RingWriter::next_epoch() const { return impl_->next_epoch; }
 uint64_t RingWriter::next_step() const { return impl_->next_step; }
@@ -202,7 +220,7 @@ std::optional<Position> RingWriter::TakeSeek() {
   const std::optional<Impl::Request> request = impl_->ReadRequest(*header_);
   if (!request || request->seeks == impl_->seeks_followed) return {};
   impl_->seeks_followed = request->seeks;
-  impl_->epoch_seen = request->epoch;
+  impl_->epoch_seen = request->start.epoch;  // an iterator over a later epoch may have been started since
   impl_->next_epoch = request->start.epoch;
   impl_->next_step = request->start.step;
   return request->start;

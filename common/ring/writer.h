@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/ring/geometry.h"
 #include "common/ring/layout.h"
 
 namespace headrace::ring {
@@ -36,6 +37,11 @@ class RingWriter {
   RingWriter& operator=(const RingWriter&) = delete;
 
   uint64_t slot_bytes() const;  // the geometry's, rounded up to pages
+  const Geometry& geometry() const;
+  uint8_t* base() const;  // the mapping, for registration with a device
+  uint64_t generation() const { return header_->generation; }
+  // By slot: whether it was with the client when the ring was taken over.
+  const std::vector<bool>& clients_slots() const;
 
   // Where a loader that took the ring over must go on: the first (epoch, step) not yet published.
   uint64_t next_epoch() const;

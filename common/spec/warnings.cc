@@ -96,13 +96,6 @@ std::string ReplicasOfClaim(const Plan& plan) {
          "from a pod, so each worker has 1 replica; give the number of GPUs of the claim";
 }
 
-std::string DeviceAsPinned(const Plan& plan) {
-  if (plan.spec.delivery.memory != MemoryKind::kDevice) return "";
-  return "spec.delivery.memory: Device is delivered as Pinned in this version: the trainer's client copies each batch "
-         "to "
-         "the GPU, and the loader, which has the claim too, does not use it; Pinned needs no claim for the loader";
-}
-
 std::string UnevenBatch(const Plan& plan, const Topology& topology) {
   const int64_t replicas = topology.replicas_in_sync();
   const std::vector<int64_t> sizes = GlobalBatches(plan);
@@ -169,9 +162,8 @@ std::string EmptyBatchesOnTpu(const Plan& plan, const Topology& topology) {
 }
 
 using PlanWarning = std::string (*)(const Plan&);
-constexpr std::array<PlanWarning, 7> kPlanWarnings = {ShuffleOfBatches, ShuffleOfEndless,      CacheOfShuffled,
-                                                      CacheNeverFilled, SeededParameterServer, ReplicasOfClaim,
-                                                      DeviceAsPinned};
+constexpr std::array<PlanWarning, 6> kPlanWarnings = {ShuffleOfBatches, ShuffleOfEndless,      CacheOfShuffled,
+                                                      CacheNeverFilled, SeededParameterServer, ReplicasOfClaim};
 
 using TopologyWarning = std::string (*)(const Plan&, const Topology&);
 constexpr std::array<TopologyWarning, 4> kTopologyWarnings = {UnevenBatch, CountsOnEachWorker, UnequalShards,

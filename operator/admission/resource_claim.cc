@@ -5,17 +5,13 @@
 #include <string_view>
 
 #include "operator/kube/object.h"
+#include "operator/pod/injected.h"
 
 namespace headrace::op {
 namespace {
 
 using nlohmann::json;
 using namespace nlohmann::literals;  // NOLINT: the literal "..."_json_pointer
-
-// Whole GPUs, shared ones ("nvidia.com/gpu.shared") and slices ("nvidia.com/mig-1g.10gb").
-bool IsDevicePluginGpu(std::string_view resource) {
-  return resource.starts_with("nvidia.com/gpu") || resource.starts_with("nvidia.com/mig-");
-}
 
 Status CheckNoDevicePluginGpu(const json& pod, const TrainerIndexes& trainers, const Delivery& delivery) {
   const bool device = delivery.memory == MemoryKind::kDevice;

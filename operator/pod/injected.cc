@@ -11,6 +11,7 @@ namespace headrace::op {
 namespace {
 
 using nlohmann::json;
+using namespace nlohmann::literals;  // NOLINT: the literal "..."_json_pointer
 
 // What is read of a loader's environment.
 constexpr std::string_view kVariables[] = {names::kEnvWorkerIndex, names::kEnvNumWorkers, names::kEnvReplicasPerWorker,
@@ -91,6 +92,20 @@ std::string WorkerOf(const json& pod) {
   return index.empty() ? "pod/" + kube::NameOf(pod) : index;
 }
 
+bool IsDevicePluginGpu(std::string_view resource) {
+  return resource.starts_with("nvidia.com/gpu") || resource.starts_with("nvidia.com/mig-");
+}
+
+bool AsksForGpus(const json& pod) {
+  const json& containers = kube::ListAt(pod, {"spec", "containers"});
+  return std::any_of(containers.begin(), containers.end(), [](const json& container) {
+    if (!kube::ListAt(container, {"resources", "claims"}).empty()) return true;
+    const json limits = container.is_object() ? container.value("/resources/limits"_json_pointer, json()) : json();
+    return limits.is_object() && std::any_of(limits.items().begin(), limits.items().end(),
+                                             [](const auto& limit) { return IsDevicePluginGpu(limit.key()); });
+  });
+}
+
 void SlimPod(json& pod) {
   // What refers to the labels is resolved before they go.
   json env = json::array();
@@ -99,6 +114,7 @@ void SlimPod(json& pod) {
       env.push_back({{"name", name}, {"value", value}});
   }
   const bool injected = LoaderOf(pod) != nullptr;
+  const bool asks_for_gpus = AsksForGpus(pod);
 
   Keep(&pod, {"apiVersion", "kind", "metadata", "spec", "status"});
   if (json* meta = Find(pod, "metadata")) {
@@ -119,6 +135,7 @@ void SlimPod(json& pod) {
     *spec = json::object();
     if (injected)
       (*spec)["initContainers"] = json::array({{{"name", names::kLoaderContainer}, {"env", std::move(env)}}});
+    if (asks_for_gpus) (*spec)["containers"] = json::parse(R"([{"resources": {"limits": {"nvidia.com/gpu": 1}}}])");
   }
   json* status = Find(pod, "status");
   if (status == nullptr) return;

@@ -26,6 +26,12 @@ std::string RunOwnerOf(const nlohmann::json& pod);
 // What identifies the worker within its run: pods that replace one another share it.
 std::string WorkerOf(const nlohmann::json& pod);
 
+// Whole GPUs, shared ones ("nvidia.com/gpu.shared") and slices ("nvidia.com/mig-1g.10gb").
+bool IsDevicePluginGpu(std::string_view resource);
+
+// Whether any container of the pod's own asks for a GPU: by a limit, or by a resource claim, which may be one.
+bool AsksForGpus(const nlohmann::json& pod);
+
 // Keeps what reconciling and admission read of a pod, each piece once; the rest goes. A cluster's pods are many.
 void SlimPod(nlohmann::json& pod);
 

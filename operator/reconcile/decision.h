@@ -41,6 +41,7 @@ struct Run {
   int64_t completed = 0;  // pod done
   int64_t replicas_per_worker = 1;
   bool active = false;  // some pod has not ended
+  bool asks_for_gpus = false;
   std::string failure;  // "pod train-0: NotFound: ...", of the first failed loader; empty if none
   std::string failure_reason = "LoaderFailed";
   std::string waiting;  // what it waits for, for people

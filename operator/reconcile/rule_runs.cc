@@ -124,6 +124,7 @@ Run MakeRun(const std::vector<const json*>& pods) {
   run.plan_hash = kube::AnnotationOf(*newest, names::kInjectedAnnotation);
   run.desired = LoaderNumber(*newest, names::kEnvNumWorkers, static_cast<int64_t>(latest.size()));
   run.replicas_per_worker = LoaderNumber(*newest, names::kEnvReplicasPerWorker, 1);
+  run.asks_for_gpus = AsksForGpus(*newest);
   for (const auto& [worker, pod] : latest) AddPod(run, *pod);
   if (run.failure.empty()) CheckOnePlan(run, latest);
   if (run.ready < run.desired && run.waiting.empty()) {
@@ -155,6 +156,7 @@ std::optional<Run> Interrupted(const json& known, const Observed& observed) {
   run.started = kube::StringAt(known, {"startTime"});
   run.desired = known.value("workersDesired", int64_t{0});
   run.replicas_per_worker = known.value("replicasPerWorker", int64_t{1});
+  run.asks_for_gpus = kube::StringAt(known, {"memory"}) == MemoryKindName(MemoryKind::kPinned);
   run.active = true;
   run.waiting = "its pods are gone, and " + run.owner + " is to make them anew";
   return run;
@@ -183,6 +185,22 @@ std::string MessageOf(const Run& run) {
   return Cut(others + run.waiting, kMostRunMessage);
 }
 
+// Where batches go by what the pods ask for. What each process then finds is in its log and in the client's info.
+std::pair<MemoryKind, std::string> MemoryOf(const Run& run, const Delivery& delivery) {
+  const std::string name(MemoryKindName(delivery.memory));
+  if (delivery.memory == MemoryKind::kDevice || !delivery.resource_claim.empty()) {
+    return {MemoryKind::kDevice, name + ", and the loader has the trainers' resource claim" +
+                                     (delivery.resource_claim.empty() ? "" : " \"" + delivery.resource_claim + "\"") +
+                                     ": it fills GPU memory that they share"};
+  }
+  if (delivery.memory != MemoryKind::kAuto) return {delivery.memory, "spec.delivery.memory says so"};
+  const std::string no_claim = "Auto, and no spec.delivery.resourceClaim gives the loader a GPU: ";
+  if (run.asks_for_gpus) {
+    return {MemoryKind::kPinned, no_claim + "the trainers have GPUs, to which their clients bring the batches"};
+  }
+  return {MemoryKind::kHost, no_claim + "the pods ask for none, so trainers get host memory"};
+}
+
 json RunStatus(const Run& run, const Draft& draft) {
   json status = {{"uid", run.uid},
                  {"owner", run.owner},
@@ -196,6 +214,9 @@ json RunStatus(const Run& run, const Draft& draft) {
     const Topology topology{std::max<int64_t>(run.desired, 1), 0, std::max<int64_t>(run.replicas_per_worker, 1)};
     status["effectivePolicy"] = PolicyName(plan->effective_policy);
     status["policyReason"] = Cut(PolicyReason(*plan), kMostRunMessage);
+    const auto [memory, memory_reason] = MemoryOf(run, plan->spec.delivery);
+    status["memory"] = MemoryKindName(memory);
+    status["memoryReason"] = memory_reason;
     // A function's types are known when it runs, to the loaders alone.
     const std::vector<TensorSpec> element_spec = ElementSpec(*plan, topology);
     if (!element_spec.empty()) status["elementSpec"] = Cut(ToString(element_spec), kMostElementSpec);

@@ -15,10 +15,11 @@ constexpr uint64_t kKeepThreadsNs = 10'000'000'000;
 
 }  // namespace
 
-Engine::Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings, WorkPool* pool, Signal* signal,
-               Agreement* agreement)
+Engine::Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings,
+               const device::DeviceRings* device_rings, WorkPool* pool, Signal* signal, Agreement* agreement)
     : feed_(*feed),
       rings_(*rings),
+      device_rings_(*device_rings),
       pool_(*pool),
       signal_(*signal),
       counters_(rings->size()),
@@ -108,11 +109,17 @@ Status Engine::RunEpoch(const std::atomic<bool>& stop) {
   feed_ended_ = false;
   feed_error_ = {};
   const Status status = DeliverAll(*epoch, stop);
+  AbandonWorks(stop);
+  return status;
+}
+
+void Engine::AbandonWorks(const std::atomic<bool>& stop) {
   pool_.Drain();
+  for (const auto& device_ring : device_rings_) device_ring->Drain(stop);
+  ended_works_ = 0;
   for (std::unique_ptr<Work>& work : works_) spare_works_.push_back(std::move(work));
   works_.clear();
   for (const auto& ring : rings_) ring->Unreserve();
-  return status;
 }
 
 Status Engine::DeliverAll(FeedEpoch& epoch, const std::atomic<bool>& stop) {
@@ -125,6 +132,7 @@ Status Engine::DeliverAll(FeedEpoch& epoch, const std::atomic<bool>& stop) {
       const ring::Position here = position_;
       const bool idle = works_.empty() && !asked_ && !feed_ended_;
       if (MoveToWanted() || (on_demand_ && idle && !AwaitDemand(stop))) {
+        AbandonWorks(stop);
         return position_.epoch > here.epoch ? PublishEnd(here, stop) : Status();
       }
     }
@@ -224,6 +232,19 @@ void Engine::RunPart(void* context, size_t part, size_t thread) {
   if (work.parts_left.fetch_sub(1, std::memory_order_acq_rel) == 1) signal.Raise();
 }
 
+void Engine::EndSend(void* context, const Status& status) {
+  Work& work = *static_cast<Work*>(context);
+  Signal& signal = work.engine->signal_;
+  if (!status.ok()) work.error = status;
+  // The engine may use the work for another delivery from here on.
+  work.parts_left.store(0, std::memory_order_release);
+  signal.Raise();
+}
+
+device::DeviceRing* Engine::DeviceRingOf(const Work& work) const {
+  return device_rings_.empty() ? nullptr : device_rings_[static_cast<size_t>(work.delivery.replica)].get();
+}
+
 bool Engine::Held(const Work& work) const {
   return feed_.holds_steps() && !feed_ended_ && work.delivery.step >= asked_step_;
 }
@@ -235,10 +256,22 @@ bool Engine::AllHeld() const {
 }
 
 Status Engine::PublishDone(FeedEpoch& epoch) {
-  while (!works_.empty() && works_.front()->parts_left.load(std::memory_order_acquire) == 0 && !Held(*works_.front())) {
+  const auto is_over = [](const Work& work) { return work.parts_left.load(std::memory_order_acquire) == 0; };
+  for (; ended_works_ < works_.size() && is_over(*works_[ended_works_]) && !Held(*works_[ended_works_]);
+       ++ended_works_) {
+    Work& work = *works_[ended_works_];
+    if (work.error.ok()) work.error = epoch.End(&work.delivery, &work.place);
+    if (!work.error.ok()) break;  // told once what comes before it is published
+    device::DeviceRing* const device_ring = DeviceRingOf(work);
+    if (!work.wanted || device_ring == nullptr) continue;
+    work.parts_left.store(1, std::memory_order_relaxed);
+    device_ring->Send(work.place.slot, work.place.extents, EndSend, &work);
+  }
+  while (!works_.empty() && is_over(*works_.front())) {
     Work& work = *works_.front();
+    if (ended_works_ == 0) return Held(work) ? Status() : work.error;
     RETURN_IF_ERROR(work.error);
-    RETURN_IF_ERROR(epoch.End(&work.delivery, &work.place));
+    --ended_works_;
     if (work.wanted) Publish(work);
     const int64_t step = work.delivery.step;
     spare_works_.push_back(std::move(works_.front()));
@@ -262,13 +295,33 @@ void Engine::Publish(const Work& work) {
   descriptor.rows = static_cast<uint64_t>(work.delivery.rows);
   descriptor.flags = feed_.holds_steps() && work.delivery.step == partial_step_ ? uint32_t{ring::kPartialStep} : 0;
   descriptor.seed = position_.seed;
-  rings_[replica]->Publish(descriptor, work.place.extents);
+  Publish(replica, descriptor, work.place.slot, work.place.extents);
   uint64_t bytes = 0;
   for (const ring::ComponentExtent& extent : work.place.extents) bytes += extent.bytes;
   ReplicaCounters& counters = counters_[replica];
   counters.batches.fetch_add(1, std::memory_order_relaxed);
   counters.records.fetch_add(static_cast<uint64_t>(work.delivery.records), std::memory_order_relaxed);
   counters.bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void Engine::Publish(size_t replica, ring::SlotDescriptor descriptor, const uint8_t* slot,
+                     std::span<const ring::ComponentExtent> extents) {
+  if (!device_rings_.empty()) {
+    descriptor.device_ring = device_rings_[replica]->generation();
+    device_rings_[replica]->MarkFilled(slot);
+  }
+  rings_[replica]->Publish(descriptor, extents);
+}
+
+Status Engine::SendNow(size_t replica, const uint8_t* slot, std::span<const ring::ComponentExtent> extents,
+                       const std::atomic<bool>& stop) {
+  if (device_rings_.empty()) return {};
+  Status sent;
+  const auto done = [](void* context, const Status& status) { *static_cast<Status*>(context) = status; };
+  device_rings_[replica]->Send(slot, extents, done, &sent);
+  device_rings_[replica]->Drain(stop);
+  if (stop.load(std::memory_order_relaxed)) return Cancelled("asked to stop");
+  return sent;
 }
 
 Result<bool> Engine::EndTogether(const std::atomic<bool>& stop) {
@@ -312,7 +365,9 @@ Status Engine::PublishEmptyStep(const std::atomic<bool>& stop) {
       if (slot.status().code() == Code::kCancelled) continue;
       return slot.status();
     }
+    work.place.slot = *slot;
     WriteEmpty(feed_.element_spec(), *slot, &work.place.extents);
+    RETURN_IF_ERROR(SendNow(static_cast<size_t>(work.delivery.replica), *slot, work.place.extents, stop));
     Publish(work);
   }
   return {};
@@ -331,7 +386,9 @@ Status Engine::PublishEnd(const ring::Position& end, const std::atomic<bool>& st
     descriptor.step = end.step;
     descriptor.flags = ring::kEndOfEpoch;
     descriptor.seed = end.seed;
-    ring->Publish(descriptor, {});
+    const auto replica = static_cast<size_t>(&ring - rings_.data());
+    RETURN_IF_ERROR(SendNow(replica, *slot, {}, stop));
+    Publish(replica, descriptor, *slot, {});
   }
   return {};
 }

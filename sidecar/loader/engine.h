@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "common/ring/writer.h"
 #include "sidecar/collective/agreement.h"
+#include "sidecar/device/device_ring.h"
 #include "sidecar/loader/feed.h"
 #include "sidecar/loader/signal.h"
 #include "sidecar/loader/work_pool.h"
@@ -30,9 +31,10 @@ class Engine {
  public:
   // One ring for each replica of this worker, in order. `pool` decodes, beside the thread that calls Run; `signal` is
   // the one that the feed raises. `agreement` with the other workers' loaders may be null: then each worker's epochs
-  // end when its own data does. All must outlive the engine.
-  Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings, WorkPool* pool, Signal* signal,
-         Agreement* agreement);
+  // end when its own data does. `device_rings`, if there are any, mirror the rings: a batch is published when it is in
+  // both. All must outlive the engine.
+  Engine(Feed* feed, std::vector<std::unique_ptr<ring::RingWriter>>* rings, const device::DeviceRings* device_rings,
+         WorkPool* pool, Signal* signal, Agreement* agreement);
 
   // Opens the rings of a worker in `run_dir`, or takes over what an earlier loader of the same run left.
   static Result<std::vector<std::unique_ptr<ring::RingWriter>>> OpenRings(const std::string& run_dir, const Feed& feed);
@@ -57,6 +59,7 @@ class Engine {
     Delivery delivery;
     FeedEpoch::Place place;
     bool wanted = true;  // false: its replica has it already, or has moved on
+    // To be written, each by RunPart; then 1 while the batch is on its way to a GPU.
     std::atomic<size_t> parts_left{0};
     std::mutex mutex;
     Status error;  // the first of its parts
@@ -71,9 +74,19 @@ class Engine {
   // Finds a slot for asked_ and begins to write it. false: its ring is full.
   bool Begin(FeedEpoch& epoch);
   static void RunPart(void* context, size_t part, size_t thread);
-  // Publishes what is written, in order.
+  // Sends what is written to GPUs, if there are any, and publishes what is there, in order.
   Status PublishDone(FeedEpoch& epoch);
+  // The device ring of a work's replica; null: there is none.
+  device::DeviceRing* DeviceRingOf(const Work& work) const;
+  static void EndSend(void* context, const Status& status);
+  // Drops what is in work, and gives its slots back, once nobody writes or copies them.
+  void AbandonWorks(const std::atomic<bool>& stop);
   void Publish(const Work& work);
+  void Publish(size_t replica, ring::SlotDescriptor descriptor, const uint8_t* slot,
+               std::span<const ring::ComponentExtent> extents);
+  // Brings to its GPU, if it has one, what is not of the feed's making, and waits. Errors: Cancelled on stop.
+  Status SendNow(size_t replica, const uint8_t* slot, std::span<const ring::ComponentExtent> extents,
+                 const std::atomic<bool>& stop);
   // Whether it must wait for the rest of its step to come from the feed: a step that may turn out not to be whole is
   // published once that is known.
   bool Held(const Work& work) const;
@@ -95,6 +108,7 @@ class Engine {
 
   Feed& feed_;
   std::vector<std::unique_ptr<ring::RingWriter>>& rings_;
+  const device::DeviceRings& device_rings_;
   WorkPool& pool_;
   Signal& signal_;
   std::vector<ReplicaCounters> counters_;
@@ -107,6 +121,7 @@ class Engine {
 
   // Of the epoch that runs.
   std::deque<std::unique_ptr<Work>> works_;  // in their order
+  size_t ended_works_ = 0;                   // the first of them: written, and sent where they go to a GPU
   std::vector<std::unique_ptr<Work>> spare_works_;
   std::optional<Delivery> asked_;  // has no slot yet
   int64_t asked_step_ = 0;         // the first of which not all deliveries have come from the feed

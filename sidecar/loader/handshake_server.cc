@@ -93,9 +93,21 @@ bool HandshakeServer::Answer(Connection& connection) {
                            " is read by another client of this pod already; each replica has one reader"));
   }
   connection.replica = replica;
-  if (replica >= 0) log::Info("trainer attached", {{"replica", std::to_string(replica)}, {"memory", wanted->memory}});
-  const int fd = replica < 0 ? -1 : offer.ring_fds[static_cast<size_t>(replica)];
-  return ring::SendMessage(connection.fd, ring::EncodeReply(offer.reply), fd).ok();
+  if (replica < 0) return ring::SendMessage(connection.fd, ring::EncodeReply(offer.reply), -1).ok();
+  return Attach(connection.fd, offer, *wanted).ok();
+}
+
+Status HandshakeServer::Attach(int socket, const HandshakeOffer& offer, const ring::HandshakeRequest& request) {
+  log::Info("trainer attached", {{"replica", std::to_string(request.replica)}, {"memory", request.memory}});
+  const auto replica = static_cast<size_t>(request.replica);
+  std::vector<int> fds = {offer.ring_fds[replica]};
+  if (!offer.device_rings->empty()) {
+    device::DeviceRing& device_ring = *(*offer.device_rings)[replica];
+    // The client before this one has gone: nothing of its doing is still to come.
+    device_ring.SetReader(request.device ? device::DeviceRing::Reader::kDevice : device::DeviceRing::Reader::kHost);
+    if (request.device) fds.insert(fds.end(), {device_ring.memory_fd(), device_ring.handover_fd()});
+  }
+  return ring::SendDescriptors(socket, ring::EncodeReply(offer.reply), fds);
 }
 
 }  // namespace headrace::side

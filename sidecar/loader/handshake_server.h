@@ -10,13 +10,15 @@
 
 #include "common/base/status.h"
 #include "common/ring/handshake.h"
+#include "sidecar/device/device_ring.h"
 
 namespace headrace::side {
 
 // What clients are told: the run and the rings' descriptors, or why there is none.
 struct HandshakeOffer {
   ring::HandshakeReply reply;
-  std::vector<int> ring_fds;  // by replica; owned by the rings, which must outlive the server
+  std::vector<int> ring_fds;                          // by replica; owned by the rings, which must outlive the server
+  const device::DeviceRings* device_rings = nullptr;  // by replica, or empty; must outlive it, too
 };
 
 class HandshakeServer {
@@ -39,6 +41,8 @@ class HandshakeServer {
   void Accept();
   // false: the connection is over.
   bool Answer(Connection& connection);
+  // Hands a replica's ring out.
+  static Status Attach(int socket, const HandshakeOffer& offer, const ring::HandshakeRequest& request);
 
   const std::string path_;
   const int listener_;

@@ -185,7 +185,7 @@ class Trainer {
 };
 
 TEST_F(PinnedLifetimeTest, TrainersKilledDuringTransferLoseNothing) {
-  constexpr uint64_t kSteps = 60;
+  constexpr uint64_t kSteps = 300;
   options_.steps = kSteps;
   auto loader = StartLoader();
   uint64_t step = 0;
@@ -201,8 +201,8 @@ TEST_F(PinnedLifetimeTest, TrainersKilledDuringTransferLoseNothing) {
   }
   EXPECT_EQ(step, kSteps);
   Trainer last(options_.directory, 0, kSteps - 2, 100);
-  EXPECT_EQ(last.Line(), "58 232");
-  EXPECT_EQ(last.Line(), "59 236");
+  EXPECT_EQ(last.Line(), "298 1192");
+  EXPECT_EQ(last.Line(), "299 1196");
   EXPECT_EQ(last.Line(), "end") << "and leaves nothing in the driver";
 }
 
@@ -222,8 +222,24 @@ TEST(Destinations, FollowTheInputTheTrainerAndTheProcess) {
   EXPECT_THAT((*choose())[0].reason, HasSubstr("Pinned: GPU 0 of the 2 that the trainer's process sees; "
                                                "spec.delivery.memory is Pinned"));
   reply.memory = MemoryKind::kDevice;
+  reply.memory_reason = "the loader has no GPU: why";
   EXPECT_EQ((*choose())[1].gpu, 1);
-  EXPECT_THAT((*choose())[0].reason, HasSubstr("is Device, which this version delivers as Pinned does"));
+  EXPECT_EQ((*choose())[1].memory, MemoryKind::kPinned);
+  EXPECT_THAT((*choose())[0].reason, HasSubstr("spec.delivery.memory is Device, and the loader has no GPU: why"));
+  // Replica r's ring is filled on the other one of the two.
+  reply.device_rings = {{*gpu::GpuUuid(1), 1}, {*gpu::GpuUuid(0), 1}, {"GPU-not-here", 1}};
+  EXPECT_EQ((*choose())[0].memory, MemoryKind::kDevice);
+  EXPECT_EQ((*choose())[0].gpu, 1);
+  EXPECT_TRUE((*choose())[0].error.ok());
+  EXPECT_EQ((*choose())[2].memory, MemoryKind::kPinned);
+  EXPECT_THAT((*choose())[2].error.message(),
+              HasSubstr("replica 2's ring on GPU-not-here, which this process does not"));
+  reply.memory = MemoryKind::kAuto;
+  EXPECT_TRUE((*choose())[2].error.ok());
+  policy.gpus = {1, 1, 1};
+  EXPECT_EQ((*choose())[0].memory, MemoryKind::kDevice);
+  EXPECT_EQ((*choose())[1].memory, MemoryKind::kPinned);
+  EXPECT_THAT((*choose())[1].reason, HasSubstr("GPU 0 of this process, which names another"));
 }
 
 }  // namespace

@@ -5,76 +5,30 @@
 // device address is none of this process: what touches it on the CPU crashes, and copies find the bytes behind it. It
 // refuses what the real driver would: calls without cuInit, without a context or in a forked process, memory that is
 // not the device's, or freed, or not mapped, ranges registered twice or not at all, handles that were destroyed.
+// fake_cuda_memory.cc has the memory that processes share.
 //
-// $FAKE_CUDA_GPUS: how many there are (2). $FAKE_CUDA_VERSION: what cuDriverGetVersion says (13000).
+// $FAKE_CUDA_GPUS: how many there are (2). $FAKE_CUDA_VISIBLE: which of them this process sees, in its order ("1,0"),
+// as CUDA_VISIBLE_DEVICES. $FAKE_CUDA_VERSION: what cuDriverGetVersion says (13000). $FAKE_CUDA_COPY_US: how long a
+// copy to a device takes in its middle (0).
 #include "tests/fakes/fake_cuda.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <condition_variable>
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
-#include <string>
-#include <thread>
-#include <vector>
 
-using namespace headrace::gpu;  // NOLINT(google-build-using-namespace): the driver's types, all over this file
+#include "tests/fakes/fake_cuda_state.h"
 
-// What the driver's handles point to.
-struct CUctx_st {  // NOLINT(readability-identifier-naming)
-  int device = 0;
-  int retained = 0;
-};
-struct CUstream_st {  // NOLINT(readability-identifier-naming)
-  std::deque<std::function<void()>> work;
-  bool busy = false;
-  bool ending = false;
-  std::thread thread;
-};
-struct CUevent_st {                          // NOLINT(readability-identifier-naming)
-  std::shared_ptr<bool> recorded = nullptr;  // true once the stream has come to the last record
-};
+namespace headrace::gpu::fake {
 
-namespace {
-
-constexpr size_t kPageBytes = 4096;
-constexpr int kMostGpus = 8;
-
-struct Allocation {
-  size_t bytes;
-  ContextHandle context;
-  std::unique_ptr<uint8_t[]> storage;
-};
-
-// All of the driver. Never destroyed, as the driver is there to the end of the process.
-struct Fake {
-  std::mutex mutex;
-  std::condition_variable changed;
-  // Guarded by mutex.
-  pid_t initialised_by = 0;
-  CUctx_st contexts[kMostGpus];
-  std::map<DevicePtr, Allocation> memory;
-  std::map<uintptr_t, size_t> registered;
-  std::set<Stream> streams;
-  std::map<uintptr_t, Stream> default_streams;  // by their number
-  std::set<Event> events;
-  bool hold_copies = false;
-  bool fail_allocation = false;
-  FakeCudaState counts{};
-  std::string refusal;
-};
-
-Fake& fake() {
+Fake& TheFake() {
   static Fake* const the_one = new Fake;
   return *the_one;
 }
+
+namespace {
 
 thread_local std::vector<ContextHandle> current;
 
@@ -82,22 +36,49 @@ int Number(const char* variable, int otherwise) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? otherwise : std::atoi(text);
 }
-int GpuCount() { return std::min(Number("FAKE_CUDA_GPUS", 2), kMostGpus); }
 
-// REQUIRES: the mutex is held, as all below.
+}  // namespace
+
+std::vector<int> VisibleGpus() {
+  std::vector<int> gpus;
+  const char* visible = std::getenv("FAKE_CUDA_VISIBLE");
+  if (visible == nullptr) {
+    for (int gpu = 0; gpu < std::min(Number("FAKE_CUDA_GPUS", 2), kMostGpus); ++gpu) gpus.push_back(gpu);
+    return gpus;
+  }
+  for (; *visible != '\0'; visible += *visible == ',' ? 1 : 0) {
+    char* end = nullptr;
+    gpus.push_back(static_cast<int>(std::strtol(visible, &end, 10)));
+    visible = end;
+  }
+  return gpus;
+}
+
 Error Refuse(Error error, const std::string& why) {
-  fake().counts.refusals += 1;
-  fake().refusal = why;
+  TheFake().counts.refusals += 1;
+  TheFake().refusal = why;
   return error;
 }
 
-Error CheckReady(const char* call, bool needs_context = true) {
-  if (fake().initialised_by == 0) return Refuse(kErrorNotInitialized, std::string(call) + " before cuInit");
-  if (fake().initialised_by != getpid()) return kErrorNotInitialized;
+Error CheckReady(const char* call, bool needs_context) {
+  if (TheFake().initialised_by == 0) return Refuse(kErrorNotInitialized, std::string(call) + " before cuInit");
+  if (TheFake().initialised_by != getpid()) return kErrorNotInitialized;
   const bool has_context = !current.empty() && current.back()->retained > 0;
   if (needs_context && !has_context) return Refuse(kErrorInvalidContext, std::string(call) + " without a context");
   return kSuccess;
 }
+
+bool IsRegistered(const void* memory, size_t bytes) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  auto found = TheFake().registered.upper_bound(address);
+  if (found == TheFake().registered.begin()) return false;
+  --found;
+  return address + bytes <= found->first + found->second;
+}
+
+namespace {
+
+int GpuCount() { return static_cast<int>(VisibleGpus().size()); }
 
 bool IsMapped(uintptr_t address, size_t bytes) {
   std::vector<unsigned char> pages((bytes + kPageBytes - 1) / kPageBytes);
@@ -107,26 +88,19 @@ bool IsMapped(uintptr_t address, size_t bytes) {
 
 // The bytes behind a device address; null if not all of them are one allocation's.
 uint8_t* Storage(DevicePtr address, size_t bytes) {
-  auto found = fake().memory.upper_bound(address);
-  if (found == fake().memory.begin()) return nullptr;
+  if (uint8_t* const mapped = MappedStorage(address, bytes)) return mapped;
+  auto found = TheFake().memory.upper_bound(address);
+  if (found == TheFake().memory.begin()) return nullptr;
   --found;
   const uint64_t offset = address - found->first;
   if (offset > found->second.bytes || bytes > found->second.bytes - offset) return nullptr;
   return found->second.storage.get() + offset;
 }
 
-bool IsRegistered(const void* memory, size_t bytes) {
-  const auto address = reinterpret_cast<uintptr_t>(memory);
-  auto found = fake().registered.upper_bound(address);
-  if (found == fake().registered.begin()) return false;
-  --found;
-  return address + bytes <= found->first + found->second;
-}
-
 void RunStream(Stream stream) {
-  std::unique_lock lock(fake().mutex);
+  std::unique_lock lock(TheFake().mutex);
   while (true) {
-    fake().changed.wait(lock, [&] { return stream->ending || !stream->work.empty(); });
+    TheFake().changed.wait(lock, [&] { return stream->ending || !stream->work.empty(); });
     if (stream->work.empty()) return;
     const std::function<void()> work = std::move(stream->work.front());
     stream->work.pop_front();
@@ -135,7 +109,7 @@ void RunStream(Stream stream) {
     work();
     lock.lock();
     stream->busy = false;
-    fake().changed.notify_all();
+    TheFake().changed.notify_all();
   }
 }
 
@@ -145,24 +119,27 @@ Stream NewStream() {
   return stream;
 }
 
-// The stream of a handle, default streams included; null if there is none.
+}  // namespace
+
 Stream Find(Stream handle) {
   const auto number = reinterpret_cast<uintptr_t>(handle);
   if (number <= kStreamPerThread) {
-    Stream& stream = fake().default_streams[number == 0 ? kStreamLegacy : number];
+    Stream& stream = TheFake().default_streams[number == 0 ? kStreamLegacy : number];
     if (stream == nullptr) stream = NewStream();
     return stream;
   }
-  return fake().streams.count(handle) == 0 ? nullptr : handle;
+  return TheFake().streams.count(handle) == 0 ? nullptr : handle;
 }
 
 void Enqueue(Stream stream, std::function<void()> work) {
   stream->work.push_back(std::move(work));
-  fake().changed.notify_all();
+  TheFake().changed.notify_all();
 }
 
+namespace {
+
 void AwaitIdle(std::unique_lock<std::mutex>& lock, Stream stream) {
-  fake().changed.wait(lock, [&] { return stream->work.empty() && !stream->busy; });
+  TheFake().changed.wait(lock, [&] { return stream->work.empty() && !stream->busy; });
 }
 
 // Copies when the stream comes to it, whichever way: `device` is looked at again then.
@@ -170,16 +147,20 @@ void EnqueueCopy(Stream stream, bool to_device, DevicePtr device, uintptr_t host
   Enqueue(stream, [=] {
     uint8_t* storage = nullptr;
     {
-      std::unique_lock lock(fake().mutex);
-      if (to_device) fake().changed.wait(lock, [] { return !fake().hold_copies; });
+      std::unique_lock lock(TheFake().mutex);
+      if (to_device) TheFake().changed.wait(lock, [] { return !TheFake().hold_copies; });
       storage = Storage(device, bytes);
       if (storage == nullptr) {
-        Refuse(kErrorIllegalAddress, "a copy found its device memory freed");
+        Refuse(kErrorIllegalAddress, "a copy found its device memory freed or unmapped");
         return;
       }
     }
     if (to_device) {
-      std::memcpy(storage, reinterpret_cast<void*>(host), bytes);
+      // In two halves: who looks in between sees a torn batch.
+      const size_t half = bytes / 2;
+      std::memcpy(storage, reinterpret_cast<void*>(host), half);
+      if (const int pause = Number("FAKE_CUDA_COPY_US", 0); pause > 0) usleep(static_cast<useconds_t>(pause));
+      std::memcpy(storage + half, reinterpret_cast<uint8_t*>(host) + half, bytes - half);
     } else {
       std::memcpy(reinterpret_cast<void*>(host), storage, bytes);
     }
@@ -187,16 +168,20 @@ void EnqueueCopy(Stream stream, bool to_device, DevicePtr device, uintptr_t host
 }
 
 }  // namespace
+}  // namespace headrace::gpu::fake
+
+using namespace headrace::gpu;        // NOLINT(google-build-using-namespace): the driver's types, all over this file
+using namespace headrace::gpu::fake;  // NOLINT(google-build-using-namespace)
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 extern "C" {
 
 Error cuInit(unsigned flags) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (flags != 0) return Refuse(kErrorInvalidValue, "cuInit with flags");
-  if (fake().initialised_by != 0 && fake().initialised_by != getpid()) return kErrorNotInitialized;
+  if (TheFake().initialised_by != 0 && TheFake().initialised_by != getpid()) return kErrorNotInitialized;
   if (GpuCount() == 0) return kErrorNoDevice;
-  fake().initialised_by = getpid();
+  TheFake().initialised_by = getpid();
   return kSuccess;
 }
 
@@ -210,6 +195,7 @@ Error cuGetErrorName(Error error, const char** name) {
     case kErrorInvalidValue: *name = "CUDA_ERROR_INVALID_VALUE"; return kSuccess;
     case kErrorOutOfMemory: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return kSuccess;
     case kErrorNotInitialized: *name = "CUDA_ERROR_NOT_INITIALIZED"; return kSuccess;
+    case kErrorNotSupported: *name = "CUDA_ERROR_NOT_SUPPORTED"; return kSuccess;
     case kErrorNoDevice: *name = "CUDA_ERROR_NO_DEVICE"; return kSuccess;
     case kErrorHostMemoryAlreadyRegistered: *name = "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"; return kSuccess;
     default: *name = nullptr; return kErrorInvalidValue;
@@ -223,14 +209,14 @@ Error cuGetErrorString(Error error, const char** text) {
 }
 
 Error cuDeviceGetCount(int* count) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuDeviceGetCount", false)) return error;
   *count = GpuCount();
   return kSuccess;
 }
 
 Error cuDeviceGet(Device* device, int ordinal) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuDeviceGet", false)) return error;
   if (ordinal < 0 || ordinal >= GpuCount()) return Refuse(kErrorInvalidDevice, "cuDeviceGet of no device");
   *device = ordinal;
@@ -238,25 +224,25 @@ Error cuDeviceGet(Device* device, int ordinal) {
 }
 
 Error cuDevicePrimaryCtxRetain(ContextHandle* context, Device device) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuDevicePrimaryCtxRetain", false)) return error;
   if (device < 0 || device >= GpuCount()) return Refuse(kErrorInvalidDevice, "a context of no device");
-  fake().contexts[device].device = device;
-  if (++fake().contexts[device].retained == 1) fake().counts.contexts += 1;
-  *context = &fake().contexts[device];
+  TheFake().contexts[device].device = device;
+  if (++TheFake().contexts[device].retained == 1) TheFake().counts.contexts += 1;
+  *context = &TheFake().contexts[device];
   return kSuccess;
 }
 
 Error cuDevicePrimaryCtxRelease_v2(Device device) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuDevicePrimaryCtxRelease", false)) return error;
-  if (fake().contexts[device].retained == 0) return Refuse(kErrorInvalidContext, "a context released twice");
-  if (--fake().contexts[device].retained == 0) fake().counts.contexts -= 1;
+  if (TheFake().contexts[device].retained == 0) return Refuse(kErrorInvalidContext, "a context released twice");
+  if (--TheFake().contexts[device].retained == 0) TheFake().counts.contexts -= 1;
   return kSuccess;
 }
 
 Error cuCtxPushCurrent_v2(ContextHandle context) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuCtxPushCurrent", false)) return error;
   if (context == nullptr || context->retained == 0) return Refuse(kErrorInvalidContext, "a context that was released");
   current.push_back(context);
@@ -264,49 +250,57 @@ Error cuCtxPushCurrent_v2(ContextHandle context) {
 }
 
 Error cuCtxPopCurrent_v2(ContextHandle* context) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (current.empty()) return Refuse(kErrorInvalidContext, "cuCtxPopCurrent without a context");
   *context = current.back();
   current.pop_back();
   return kSuccess;
 }
 
+Error cuCtxSynchronize() {
+  std::unique_lock lock(TheFake().mutex);
+  if (const Error error = CheckReady("cuCtxSynchronize")) return error;
+  for (const Stream stream : std::set<Stream>(TheFake().streams)) AwaitIdle(lock, stream);
+  for (const auto& [number, stream] : TheFake().default_streams) AwaitIdle(lock, stream);
+  return kSuccess;
+}
+
 Error cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuMemHostRegister")) return error;
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   if (bytes == 0 || begin % kPageBytes != 0 || flags > 15 || !IsMapped(begin, bytes)) {
     return Refuse(kErrorInvalidValue, "cuMemHostRegister of what is no mapped pages");
   }
-  for (const auto& [other, other_bytes] : fake().registered) {
+  for (const auto& [other, other_bytes] : TheFake().registered) {
     if (begin < other + other_bytes && other < begin + bytes) {
       return Refuse(kErrorHostMemoryAlreadyRegistered, "cuMemHostRegister of what is registered");
     }
   }
-  fake().registered[begin] = bytes;
-  fake().counts.registrations += 1;
+  TheFake().registered[begin] = bytes;
+  TheFake().counts.registrations += 1;
   return kSuccess;
 }
 
 Error cuMemHostUnregister(void* memory) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuMemHostUnregister")) return error;
-  const auto found = fake().registered.find(reinterpret_cast<uintptr_t>(memory));
-  if (found == fake().registered.end()) {
+  const auto found = TheFake().registered.find(reinterpret_cast<uintptr_t>(memory));
+  if (found == TheFake().registered.end()) {
     return Refuse(kErrorHostMemoryNotRegistered, "cuMemHostUnregister of what is not registered");
   }
   const bool mapped = IsMapped(found->first, found->second);
-  fake().registered.erase(found);
-  fake().counts.registrations -= 1;
+  TheFake().registered.erase(found);
+  TheFake().counts.registrations -= 1;
   return mapped ? kSuccess : Refuse(kErrorInvalidValue, "memory was unmapped before it was unregistered");
 }
 
 Error cuMemAlloc_v2(DevicePtr* address, size_t bytes) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuMemAlloc")) return error;
   if (bytes == 0) return Refuse(kErrorInvalidValue, "cuMemAlloc of no bytes");
-  if (fake().fail_allocation) {
-    fake().fail_allocation = false;
+  if (TheFake().fail_allocation) {
+    TheFake().fail_allocation = false;
     return kErrorOutOfMemory;
   }
   void* const reserved = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -315,36 +309,36 @@ Error cuMemAlloc_v2(DevicePtr* address, size_t bytes) {
   // What no copy has written is to be told from zeros.
   auto storage = std::make_unique<uint8_t[]>(bytes);
   std::memset(storage.get(), 0xA5, bytes);
-  fake().memory[*address] = {bytes, current.back(), std::move(storage)};
-  fake().counts.device_bytes += static_cast<int64_t>(bytes);
+  TheFake().memory[*address] = {bytes, current.back(), std::move(storage)};
+  TheFake().counts.device_bytes += static_cast<int64_t>(bytes);
   return kSuccess;
 }
 
 Error cuMemFree_v2(DevicePtr address) {
-  std::unique_lock lock(fake().mutex);
+  std::unique_lock lock(TheFake().mutex);
   if (const Error error = CheckReady("cuMemFree")) return error;
-  const auto found = fake().memory.find(address);
-  if (found == fake().memory.end()) return Refuse(kErrorInvalidValue, "cuMemFree of no allocation");
-  fake().counts.device_bytes -= static_cast<int64_t>(found->second.bytes);
+  const auto found = TheFake().memory.find(address);
+  if (found == TheFake().memory.end()) return Refuse(kErrorInvalidValue, "cuMemFree of no allocation");
+  TheFake().counts.device_bytes -= static_cast<int64_t>(found->second.bytes);
   munmap(reinterpret_cast<void*>(address), found->second.bytes);
-  fake().memory.erase(found);
+  TheFake().memory.erase(found);
   return kSuccess;
 }
 
 Error cuMemcpyHtoDAsync_v2(DevicePtr to, const void* from, size_t bytes, Stream handle) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuMemcpyHtoDAsync")) return error;
   const Stream stream = Find(handle);
   if (stream == nullptr) return Refuse(kErrorInvalidHandle, "cuMemcpyHtoDAsync on a stream that is not there");
   if (Storage(to, bytes) == nullptr) return Refuse(kErrorInvalidValue, "cuMemcpyHtoDAsync beyond device memory");
-  fake().counts.copies_to_device += 1;
-  if (!IsRegistered(from, bytes)) fake().counts.pageable_copies += 1;
+  TheFake().counts.copies_to_device += 1;
+  if (!IsRegistered(from, bytes)) TheFake().counts.pageable_copies += 1;
   EnqueueCopy(stream, true, to, reinterpret_cast<uintptr_t>(from), bytes);
   return kSuccess;
 }
 
 Error cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, size_t bytes, Stream handle) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuMemcpyDtoHAsync")) return error;
   const Stream stream = Find(handle);
   if (stream == nullptr) return Refuse(kErrorInvalidHandle, "cuMemcpyDtoHAsync on a stream that is not there");
@@ -354,24 +348,24 @@ Error cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, size_t bytes, Stream handle
 }
 
 Error cuStreamCreate(Stream* stream, unsigned flags) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuStreamCreate")) return error;
   if (flags > kStreamNonBlocking) return Refuse(kErrorInvalidValue, "cuStreamCreate with unknown flags");
   *stream = NewStream();
-  fake().streams.insert(*stream);
-  fake().counts.streams += 1;
+  TheFake().streams.insert(*stream);
+  TheFake().counts.streams += 1;
   return kSuccess;
 }
 
 // Unlike the real one waits for the stream's work, so that its thread is joined.
 Error cuStreamDestroy_v2(Stream stream) {
   {
-    const std::lock_guard lock(fake().mutex);
+    const std::lock_guard lock(TheFake().mutex);
     if (const Error error = CheckReady("cuStreamDestroy")) return error;
-    if (fake().streams.erase(stream) == 0) return Refuse(kErrorInvalidHandle, "a stream destroyed twice");
-    fake().counts.streams -= 1;
+    if (TheFake().streams.erase(stream) == 0) return Refuse(kErrorInvalidHandle, "a stream destroyed twice");
+    TheFake().counts.streams -= 1;
     stream->ending = true;
-    fake().changed.notify_all();
+    TheFake().changed.notify_all();
   }
   stream->thread.join();
   delete stream;
@@ -379,7 +373,7 @@ Error cuStreamDestroy_v2(Stream stream) {
 }
 
 Error cuStreamSynchronize(Stream handle) {
-  std::unique_lock lock(fake().mutex);
+  std::unique_lock lock(TheFake().mutex);
   if (const Error error = CheckReady("cuStreamSynchronize")) return error;
   const Stream stream = Find(handle);
   if (stream == nullptr) return Refuse(kErrorInvalidHandle, "cuStreamSynchronize of no stream");
@@ -388,66 +382,66 @@ Error cuStreamSynchronize(Stream handle) {
 }
 
 Error cuStreamWaitEvent(Stream handle, Event event, unsigned flags) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuStreamWaitEvent")) return error;
   const Stream stream = Find(handle);
-  if (stream == nullptr || fake().events.count(event) == 0 || flags > 1) {
+  if (stream == nullptr || TheFake().events.count(event) == 0 || flags > 1) {
     return Refuse(kErrorInvalidHandle, "cuStreamWaitEvent of a stream or event that is not there");
   }
   if (event->recorded == nullptr) return kSuccess;
   Enqueue(stream, [recorded = event->recorded] {
-    std::unique_lock inner(fake().mutex);
-    fake().changed.wait(inner, [&] { return *recorded; });
+    std::unique_lock inner(TheFake().mutex);
+    TheFake().changed.wait(inner, [&] { return *recorded; });
   });
   return kSuccess;
 }
 
 Error cuEventCreate(Event* event, unsigned flags) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuEventCreate")) return error;
   if (flags > 7) return Refuse(kErrorInvalidValue, "cuEventCreate with unknown flags");
   *event = new CUevent_st;
-  fake().events.insert(*event);
-  fake().counts.events += 1;
+  TheFake().events.insert(*event);
+  TheFake().counts.events += 1;
   return kSuccess;
 }
 
 Error cuEventDestroy_v2(Event event) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuEventDestroy")) return error;
-  if (fake().events.erase(event) == 0) return Refuse(kErrorInvalidHandle, "an event destroyed twice");
-  fake().counts.events -= 1;
+  if (TheFake().events.erase(event) == 0) return Refuse(kErrorInvalidHandle, "an event destroyed twice");
+  TheFake().counts.events -= 1;
   delete event;
   return kSuccess;
 }
 
 Error cuEventRecord(Event event, Stream handle) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuEventRecord")) return error;
   const Stream stream = Find(handle);
-  if (stream == nullptr || fake().events.count(event) == 0) {
+  if (stream == nullptr || TheFake().events.count(event) == 0) {
     return Refuse(kErrorInvalidHandle, "cuEventRecord of a stream or event that is not there");
   }
   event->recorded = std::make_shared<bool>(false);
   Enqueue(stream, [recorded = event->recorded] {
-    const std::lock_guard inner(fake().mutex);
+    const std::lock_guard inner(TheFake().mutex);
     *recorded = true;
-    fake().changed.notify_all();
+    TheFake().changed.notify_all();
   });
   return kSuccess;
 }
 
 Error cuEventSynchronize(Event event) {
-  std::unique_lock lock(fake().mutex);
+  std::unique_lock lock(TheFake().mutex);
   if (const Error error = CheckReady("cuEventSynchronize")) return error;
-  if (fake().events.count(event) == 0) return Refuse(kErrorInvalidHandle, "cuEventSynchronize of no event");
+  if (TheFake().events.count(event) == 0) return Refuse(kErrorInvalidHandle, "cuEventSynchronize of no event");
   const std::shared_ptr<bool> recorded = event->recorded;
-  if (recorded != nullptr) fake().changed.wait(lock, [&] { return *recorded; });
+  if (recorded != nullptr) TheFake().changed.wait(lock, [&] { return *recorded; });
   return kSuccess;
 }
 
 Error cuLaunchHostFunc(Stream handle, void (*function)(void*), void* user) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuLaunchHostFunc")) return error;
   const Stream stream = Find(handle);
   if (stream == nullptr) return Refuse(kErrorInvalidHandle, "cuLaunchHostFunc on a stream that is not there");
@@ -457,24 +451,24 @@ Error cuLaunchHostFunc(Stream handle, void (*function)(void*), void* user) {
 // NOLINTEND(readability-identifier-naming)
 
 void FakeCudaGetState(FakeCudaState* state) {
-  const std::lock_guard lock(fake().mutex);
-  *state = fake().counts;
+  const std::lock_guard lock(TheFake().mutex);
+  *state = TheFake().counts;
 }
 
 const char* FakeCudaLastRefusal(void) {
-  const std::lock_guard lock(fake().mutex);
-  return fake().refusal.c_str();
+  const std::lock_guard lock(TheFake().mutex);
+  return TheFake().refusal.c_str();
 }
 
 void FakeCudaHoldCopies(int hold) {
-  const std::lock_guard lock(fake().mutex);
-  fake().hold_copies = hold != 0;
-  fake().changed.notify_all();
+  const std::lock_guard lock(TheFake().mutex);
+  TheFake().hold_copies = hold != 0;
+  TheFake().changed.notify_all();
 }
 
 void FakeCudaFailNextAllocation(void) {
-  const std::lock_guard lock(fake().mutex);
-  fake().fail_allocation = true;
+  const std::lock_guard lock(TheFake().mutex);
+  TheFake().fail_allocation = true;
 }
 
 }  // extern "C"

@@ -16,6 +16,7 @@ struct FakeCudaState {
   int64_t device_bytes;
   int64_t copies_to_device;
   int64_t pageable_copies;  // of these, from memory that was not registered: the real driver stops the host for them
+  int64_t value_waits;      // waits of streams for a value in host memory
   int64_t refusals;         // calls that were answered with an error
 };
 
@@ -24,7 +25,7 @@ void FakeCudaGetState(FakeCudaState* state);
 const char* FakeCudaLastRefusal(void);
 // While held, copies to a device do not begin, and what waits for them waits.
 void FakeCudaHoldCopies(int hold);
-// The next cuMemAlloc fails for want of memory.
+// The next cuMemAlloc or cuMemCreate fails for want of memory.
 void FakeCudaFailNextAllocation(void);
 // As the real driver's: `function` runs in the stream's order, and holds the stream until it returns.
 headrace::gpu::Error cuLaunchHostFunc(headrace::gpu::Stream stream, void (*function)(void*),

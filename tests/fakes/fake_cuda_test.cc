@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstring>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -129,7 +132,7 @@ TEST_F(FakeCudaTest, NoticesMemoryFreedBeforeItsCopy) {
   FakeCudaHoldCopies(0);
   ASSERT_EQ(driver_->stream_synchronize(one_), kSuccess);
   EXPECT_EQ(State().refusals, before + 1);
-  EXPECT_STREQ(FakeCudaLastRefusal(), "a copy found its device memory freed");
+  EXPECT_STREQ(FakeCudaLastRefusal(), "a copy found its device memory freed or unmapped");
 }
 
 TEST_F(FakeCudaTest, RefusesCallsWithoutAContextAndHandlesThatAreGone) {
@@ -144,6 +147,97 @@ TEST_F(FakeCudaTest, RefusesCallsWithoutAContextAndHandlesThatAreGone) {
   DevicePtr memory = 0;
   EXPECT_EQ(driver_->mem_alloc(&memory, 64), kErrorInvalidContext);
   current_.emplace(*context_);
+}
+
+// Memory that is mapped by hand, and shared.
+class FakeCudaMappingTest : public FakeCudaTest {
+ protected:
+  static constexpr size_t kUnit = 2 << 20;
+
+  void SetUp() override {
+    FakeCudaTest::SetUp();
+    properties_.handle_types = kMemAsDescriptor;
+    ASSERT_EQ(driver_->mem_create(&handle_, kUnit, &properties_, 0), kSuccess);
+    ASSERT_EQ(driver_->mem_address_reserve(&address_, kUnit, 0, 0, 0), kSuccess);
+  }
+  void TearDown() override {
+    EXPECT_EQ(driver_->mem_address_free(address_, kUnit), kSuccess);
+    FakeCudaTest::TearDown();
+  }
+  Error Copy() { return driver_->memcpy_htod_async(address_, host_, kBytes, one_); }
+
+  MemProperties properties_;
+  MemHandle handle_ = 0;
+  DevicePtr address_ = 0;
+  const MemAccess access_{{}, kMemReadWrite};
+};
+
+TEST_F(FakeCudaMappingTest, TakesTheStepsInTheirOrderOnly) {
+  EXPECT_EQ(Copy(), kErrorInvalidValue) << "nothing is mapped";
+  EXPECT_EQ(driver_->mem_set_access(address_, kUnit, &access_, 1), kErrorInvalidValue);
+  EXPECT_EQ(driver_->mem_unmap(address_, kUnit), kErrorInvalidValue);
+  ASSERT_EQ(driver_->mem_map(address_, kUnit, 0, handle_, 0), kSuccess);
+  EXPECT_EQ(Copy(), kErrorInvalidValue) << "nobody may access it";
+  EXPECT_EQ(driver_->mem_map(address_, kUnit, 0, handle_, 0), kErrorInvalidValue) << "twice";
+  EXPECT_EQ(driver_->mem_address_free(address_, kUnit), kErrorInvalidValue) << "while it is mapped";
+  ASSERT_EQ(driver_->mem_set_access(address_, kUnit, &access_, 1), kSuccess);
+  ASSERT_EQ(driver_->mem_release(handle_), kSuccess);
+  EXPECT_EQ(Copy(), kSuccess) << "the mapping keeps the memory";
+  ASSERT_EQ(driver_->stream_synchronize(one_), kSuccess);
+  EXPECT_EQ(driver_->mem_release(handle_), kErrorInvalidValue) << "twice";
+  EXPECT_EQ(driver_->mem_map(address_, kUnit, 0, handle_, 0), kErrorInvalidValue) << "after its release";
+  ASSERT_EQ(driver_->mem_unmap(address_, kUnit), kSuccess);
+  EXPECT_EQ(Copy(), kErrorInvalidValue) << "after it was unmapped";
+}
+
+TEST_F(FakeCudaMappingTest, RefusesWhatIsOffTheGranularity) {
+  size_t unit = 0;
+  ASSERT_EQ(driver_->mem_get_allocation_granularity(&unit, &properties_, kGranularityRecommended), kSuccess);
+  EXPECT_EQ(unit, kUnit);
+  MemHandle handle = 0;
+  DevicePtr address = 0;
+  EXPECT_EQ(driver_->mem_create(&handle, kUnit + 4096, &properties_, 0), kErrorInvalidValue);
+  EXPECT_EQ(driver_->mem_address_reserve(&address, kUnit / 2, 0, 0, 0), kErrorInvalidValue);
+  ASSERT_EQ(driver_->mem_release(handle_), kSuccess);
+}
+
+TEST_F(FakeCudaMappingTest, ExportsWhatWasMadeForIt) {
+  MemHandle own = 0;
+  int fd = -1;
+  ASSERT_EQ(driver_->mem_create(&own, kUnit, std::make_unique<MemProperties>().get(), 0), kSuccess);
+  EXPECT_EQ(driver_->mem_export(&fd, own, kMemAsDescriptor, 0), kErrorInvalidValue);
+  EXPECT_EQ(driver_->mem_release(own), kSuccess);
+  ASSERT_EQ(driver_->mem_export(&fd, handle_, kMemAsDescriptor, 0), kSuccess);
+  EXPECT_EQ(driver_->mem_release(handle_), kSuccess);
+  EXPECT_EQ(driver_->mem_export(&fd, handle_, kMemAsDescriptor, 0), kErrorInvalidValue) << "after its release";
+  MemHandle imported = 0;
+  auto* const descriptor = reinterpret_cast<void*>(static_cast<intptr_t>(fd));
+  ASSERT_EQ(driver_->mem_import(&imported, descriptor, kMemAsDescriptor), kSuccess);
+  EXPECT_EQ(driver_->mem_release(imported), kSuccess);
+  close(fd);
+  EXPECT_EQ(driver_->mem_import(&imported, descriptor, kMemAsDescriptor), kErrorInvalidValue) << "closed";
+}
+
+TEST_F(FakeCudaTest, StreamsWaitForValuesInRegisteredMemory) {
+  DevicePtr word = 0;
+  EXPECT_EQ(driver_->mem_host_get_device_pointer(&word, host_, 0), kErrorInvalidValue) << "not registered";
+  EXPECT_EQ(driver_->stream_wait_value32(one_, reinterpret_cast<DevicePtr>(host_), 0, kWaitValueGeq),
+            kErrorInvalidValue);
+  std::memset(host_, 0, kBytes);
+  ASSERT_EQ(driver_->mem_host_register(host_, kBytes, kMemHostRegisterDeviceMap), kSuccess);
+  ASSERT_EQ(driver_->mem_host_get_device_pointer(&word, host_, 0), kSuccess);
+  std::atomic<bool> ran = false;
+  const auto run = [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); };
+  ASSERT_EQ(driver_->stream_wait_value32(one_, word + 8, 5, kWaitValueGeq), kSuccess);
+  ASSERT_EQ(cuLaunchHostFunc(one_, run, &ran), kSuccess);
+  ASSERT_EQ(driver_->stream_write_value32(other_, word + 8, 4, kWriteValueDefault), kSuccess);
+  ASSERT_EQ(driver_->stream_synchronize(other_), kSuccess);
+  EXPECT_FALSE(ran);
+  ASSERT_EQ(driver_->stream_write_value32(other_, word + 8, 6, kWriteValueDefault), kSuccess);
+  ASSERT_EQ(driver_->stream_synchronize(one_), kSuccess);
+  EXPECT_TRUE(ran);
+  ASSERT_EQ(driver_->mem_host_unregister(host_), kSuccess);
+  EXPECT_EQ(driver_->stream_write_value32(other_, word + 8, 7, kWriteValueDefault), kErrorInvalidValue);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -38,8 +39,10 @@ class Folder {
 
 class LoaderRun {
  public:
-  LoaderRun(const std::string& spec, int workers, int replicas, const std::string& run_id = "run")
-      : workers_(workers), replicas_(replicas), run_id_(run_id) {
+  // `environment` is what loaders have beside this process's own.
+  LoaderRun(const std::string& spec, int workers, int replicas, const std::string& run_id = "run",
+            std::map<std::string, std::string> environment = {})
+      : workers_(workers), replicas_(replicas), run_id_(run_id), environment_(std::move(environment)) {
     auto parsed = ParseInputSpec(nlohmann::json::parse(spec));
     EXPECT_TRUE(parsed.ok()) << parsed.status().message();
     std::ofstream(folder_.path() + "/plan.json") << ToJson(CompilePlan(std::move(*parsed), "ml/clicks")).dump();
@@ -74,6 +77,7 @@ class LoaderRun {
     setenv(names::kEnvRunId, run_id_.c_str(), 1);
     setenv(names::kEnvCoordinator, ("unix:" + folder_.path() + "/coordinator.sock").c_str(), 1);
     setenv(names::kEnvServeErrors, "1", 1);
+    for (const auto& [name, value] : environment_) setenv(name.c_str(), value.c_str(), 1);
     execl(path.c_str(), path.c_str(), nullptr);
     _exit(127);
   }
@@ -92,6 +96,7 @@ class LoaderRun {
   const int workers_;
   const int replicas_;
   const std::string run_id_;
+  const std::map<std::string, std::string> environment_;
   Folder folder_;
   std::vector<pid_t> pids_;
 };

@@ -147,7 +147,7 @@ typedef struct headrace_info {
   int64_t cardinality;          /* global batches in an epoch; -1: endless, -2: unknown */
   int32_t num_warnings;
   const char* const* warnings; /* of the plan, such as that Auto became Data */
-  const char* memory;          /* where tensors lie: "Host" or "Pinned" */
+  const char* memory;          /* where tensors lie: "Host", "Pinned" or "Device" */
   const char* memory_reason;   /* why there */
 } headrace_info;
 
@@ -235,6 +235,10 @@ headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index
  * GPU: batches are brought to the replica's GPU by a thread of the library, on a stream of its own, ahead of
  * headrace_next. The slots go back to the loader once they are copied. Components whose rows differ in length stay in
  * the ring (device_type 1), and keep the slot until the batch is freed.
+ *
+ * Where it is Device, or Auto with a resource claim: the loader brings batches into GPU memory that this process maps,
+ * and they are there when headrace_next returns. All below holds as it stands; the slot goes back with
+ * headrace_batch_free.
  *
  *   headrace_next(iterator, -1, &batch);             does not wait for the copy
  *   headrace_batch_use_on_stream(batch, stream);     before what reads the tensors is enqueued

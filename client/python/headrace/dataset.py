@@ -261,7 +261,7 @@ class DistributedDataset:
 
     @property
     def memory(self) -> str:
-        """Where tensors lie: "Host", in the ring, or "Pinned", brought to the trainer's GPU."""
+        """Where tensors lie: "Host", in the ring, "Pinned", brought to the GPU, or "Device", where the loader put them."""
         return self._info["memory"]
 
     @property

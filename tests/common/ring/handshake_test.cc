@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 namespace headrace::ring {
 namespace {
@@ -23,6 +26,8 @@ HandshakeReply Sample() {
   reply.element_spec = {{"x", DType::kFloat32, {kUnknownDim, 8}}, {"label", DType::kInt64, {kUnknownDim}}};
   reply.cardinality = kInfiniteCardinality;
   reply.memory = MemoryKind::kPinned;
+  reply.memory_reason = "the loader fills rings on 2 GPUs";
+  reply.device_rings = {{"GPU-a", 3}, {"GPU-b", 1}};
   reply.on_demand = true;
   return reply;
 }
@@ -41,18 +46,25 @@ TEST(Handshake, ReplyComesBackAsItWas) {
   EXPECT_EQ(decoded->element_spec, Sample().element_spec);
   EXPECT_EQ(decoded->cardinality, kInfiniteCardinality);
   EXPECT_EQ(decoded->memory, MemoryKind::kPinned);
+  EXPECT_EQ(decoded->memory_reason, "the loader fills rings on 2 GPUs");
+  ASSERT_EQ(decoded->device_rings.size(), 2U);
+  EXPECT_EQ(decoded->device_rings[1].gpu, "GPU-b");
+  EXPECT_EQ(decoded->device_rings[0].generation, 3U);
   EXPECT_TRUE(decoded->on_demand);
 }
 
 TEST(Handshake, LoaderOfBeforeDeliversToHostMemory) {
   std::string text = EncodeReply(Sample());
-  for (const std::string field : {R"("memory":"Pinned",)", R"("onDemand":true,)"}) {
+  for (const std::string field :
+       {R"("memory":"Pinned",)", R"("onDemand":true,)", R"("memoryReason":"the loader fills rings on 2 GPUs",)",
+        R"("deviceRings":[{"generation":3,"gpu":"GPU-a"},{"generation":1,"gpu":"GPU-b"}],)"}) {
     ASSERT_NE(text.find(field), std::string::npos) << text;
     text.erase(text.find(field), field.size());
   }
   auto decoded = DecodeReply(text);
   ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
   EXPECT_EQ(decoded->memory, MemoryKind::kHost);
+  EXPECT_TRUE(decoded->device_rings.empty());
   EXPECT_FALSE(decoded->on_demand);
 }
 
@@ -64,10 +76,12 @@ TEST(Handshake, ErrorsKeepTheirCode) {
 }
 
 TEST(Handshake, RequestsNameTheReplicaOrNone) {
+  EXPECT_TRUE(DecodeRequest(EncodeRequest({0, "Device", true}))->device);
   const auto attaching = DecodeRequest(EncodeRequest({3, "Pinned: GPU 3"}));
   ASSERT_TRUE(attaching.ok()) << attaching.status().ToString();
   EXPECT_EQ(attaching->replica, 3);
   EXPECT_EQ(attaching->memory, "Pinned: GPU 3");
+  EXPECT_FALSE(attaching->device);
   EXPECT_EQ(DecodeRequest(EncodeRequest({}))->replica, -1);
   EXPECT_EQ(DecodeRequest(EncodeRequest({0, std::string(1000, 'x')}))->memory.size(), 400U);
 }
@@ -78,6 +92,7 @@ TEST(Handshake, RefusesOtherText) {
         R"({"version":1,"replica":99999999999})", R"({"version":1,"replica":1,"memory":7})"}) {
     EXPECT_EQ(DecodeRequest(text).status().code(), Code::kInternal) << text;
   }
+  EXPECT_EQ(DecodeReply(R"({"version":1,"deviceRings":7})").status().code(), Code::kInternal);
   EXPECT_THAT(DecodeRequest(R"({"version":2})").status().message(), HasSubstr("version is 2, want 1"));
   EXPECT_THAT(DecodeReply(R"({"version":1})").status().message(), HasSubstr("plan"));
   EXPECT_EQ(DecodeReply(R"({"version":1,"error":7})").status().code(), Code::kInternal);
@@ -110,6 +125,43 @@ TEST(Handshake, CarriesADescriptor) {
   EXPECT_EQ(SendMessage(sockets[1], "x", -1).code(), Code::kUnavailable) << "and no SIGPIPE";
   close(sockets[1]);
   close(file);
+}
+
+TEST(Handshake, CarriesSeveralDescriptorsInTheirOrder) {
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files("/proc/self/fd");
+    return std::distance(begin(files), end(files));
+  };
+  const auto before = open_files();
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+  int files[3];
+  for (int i = 0; i < 3; ++i) {
+    files[i] = memfd_create("file", 0);
+    ASSERT_EQ(ftruncate(files[i], 100 + i), 0);
+  }
+  const auto size = [](int fd) {
+    struct stat file {};
+    return fstat(fd, &file) == 0 ? file.st_size : -1;
+  };
+  ASSERT_TRUE(SendDescriptors(sockets[0], "three", files).ok());
+  ASSERT_TRUE(SendMessage(sockets[0], "one", files[2]).ok());
+  ASSERT_TRUE(SendDescriptors(sockets[0], "three for one", files).ok());
+  int received[kMaxDescriptors];
+  ASSERT_TRUE(ReceiveDescriptors(sockets[1], 1000, received).ok());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(size(received[i]), 100 + i);
+    close(received[i]);
+  }
+  ASSERT_TRUE(ReceiveDescriptors(sockets[1], 1000, received).ok());
+  EXPECT_EQ(size(received[0]), 102);
+  EXPECT_EQ(received[1], -1);
+  close(received[0]);
+  int only = -1;
+  ASSERT_TRUE(ReceiveMessage(sockets[1], 1000, &only).ok());
+  EXPECT_EQ(size(only), 100);
+  for (const int fd : {only, files[0], files[1], files[2], sockets[0], sockets[1]}) close(fd);
+  EXPECT_EQ(open_files(), before) << "those that nobody asked for are closed";
 }
 
 TEST(Handshake, LongMessageIsRefusedBeforeItIsSent) {

@@ -207,6 +207,15 @@ TEST_F(RingTest, SeekGoesBackToAnEpochThatIsOver) {
   EXPECT_EQ(view.epoch, 0u);
 }
 
+TEST_F(RingTest, IteratorRightAfterASeekIsFollowedToo) {
+  auto writer = OpenWriter(4);
+  auto reader = OpenReader(*writer);
+  reader->StartIterationAt({5, 1000, 0});
+  EXPECT_EQ(reader->StartIteration(), 6u);
+  EXPECT_EQ(writer->TakeSeek(), (Position{5, 1000, 0}));
+  EXPECT_EQ(writer->TakeNewerEpoch(), 6u) << "the trainer waits for it";
+}
+
 TEST_F(RingTest, RestartedLoaderStillFindsASeekThatNobodyFollowed) {
   auto writer = OpenWriter(4);
   auto reader = OpenReader(*writer);
@@ -396,7 +405,7 @@ TEST_F(RingTest, HeaderOfOtherBytesIsRefusedByField) {
     header->*bad.field = was;
   }
   header->version = 99;
-  EXPECT_THAT(attach(), HasSubstr("version is 99, want 3"));
+  EXPECT_THAT(attach(), HasSubstr("version is 99, want 4"));
   header->version = kLayoutVersion;
   header->component_count = 4000;
   EXPECT_THAT(attach(), HasSubstr("component_count is 4000"));

@@ -102,6 +102,21 @@ TEST(SlimPod, KeepsWhatIsRead) {
   EXPECT_EQ(pod, expected) << "twice is once";
 }
 
+TEST(SlimPod, KeepsWhetherThePodAsksForGpus) {
+  for (const auto& [resources, asks] :
+       std::initializer_list<std::pair<const char*, bool>>{{R"({"limits": {"nvidia.com/gpu": 8, "cpu": 4}})", true},
+                                                           {R"({"limits": {"nvidia.com/mig-1g.10gb": "1"}})", true},
+                                                           {R"({"claims": [{"name": "gpus"}]})", true},
+                                                           {R"({"limits": {"cpu": 4}})", false},
+                                                           {R"({"limits": 7, "claims": 7})", false}}) {
+    json pod = Pod();
+    pod["spec"]["containers"] = {{{"name", "log"}}, {{"name", "train"}, {"resources", json::parse(resources)}}};
+    EXPECT_EQ(AsksForGpus(pod), asks) << resources;
+    SlimPod(pod);
+    EXPECT_EQ(AsksForGpus(pod), asks) << resources;
+  }
+}
+
 TEST(SlimPod, OddPodsPass) {
   for (json odd : {json::object(), json{{"metadata", 1}, {"spec", "x"}, {"status", json::array()}},
                    json{{"metadata", {{"labels", 1}, {"ownerReferences", {1, "x"}}}}},

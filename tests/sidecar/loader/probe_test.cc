@@ -95,7 +95,8 @@ TEST(Probe, SaysWhereTheTimeWent) {
   ASSERT_TRUE(rings.ok()) << rings.status().message();
   WorkPool pool(2);
   Signal signal;
-  Engine engine(&feed, &*rings, &pool, &signal, nullptr);
+  const device::DeviceRings no_device_rings;
+  Engine engine(&feed, &*rings, &no_device_rings, &pool, &signal, nullptr);
   const Probe probe(&feed, &engine, &*rings);
   std::atomic<bool> stop{false};
   std::thread thread([&] { EXPECT_TRUE(engine.Run(stop).ok()); });
