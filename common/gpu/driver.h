@@ -41,6 +41,7 @@ struct Driver {
   Error (*stream_create)(Stream* stream, unsigned flags);
   Error (*stream_destroy)(Stream stream);
   Error (*stream_synchronize)(Stream stream);
+  Error (*stream_query)(Stream stream);
   Error (*stream_wait_event)(Stream stream, Event event, unsigned flags);
   Error (*event_create)(Event* event, unsigned flags);
   Error (*event_destroy)(Event event);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/spec/collective.h"
 #include "common/spec/components.h"
 
 namespace headrace {
@@ -103,6 +104,12 @@ std::string DeviceAsPinned(const Plan& plan) {
          "the GPU, and the loader, which has the claim too, does not use it; Pinned needs no claim for the loader";
 }
 
+std::string NothingExchanged(const Plan& plan) {
+  const std::string reason = ExchangeReason(plan);
+  if (reason.empty() || WhatIsExchanged(plan) != Exchanged::kNothing) return "";
+  return "spec.distribution.collective.backend: NCCL carries " + reason + "; leave it out";
+}
+
 std::string UnevenBatch(const Plan& plan, const Topology& topology) {
   const int64_t replicas = topology.replicas_in_sync();
   const std::vector<int64_t> sizes = GlobalBatches(plan);
@@ -169,9 +176,9 @@ std::string EmptyBatchesOnTpu(const Plan& plan, const Topology& topology) {
 }
 
 using PlanWarning = std::string (*)(const Plan&);
-constexpr std::array<PlanWarning, 7> kPlanWarnings = {ShuffleOfBatches, ShuffleOfEndless,      CacheOfShuffled,
+constexpr std::array<PlanWarning, 8> kPlanWarnings = {ShuffleOfBatches, ShuffleOfEndless,      CacheOfShuffled,
                                                       CacheNeverFilled, SeededParameterServer, ReplicasOfClaim,
-                                                      DeviceAsPinned};
+                                                      DeviceAsPinned,   NothingExchanged};
 
 using TopologyWarning = std::string (*)(const Plan&, const Topology&);
 constexpr std::array<TopologyWarning, 4> kTopologyWarnings = {UnevenBatch, CountsOnEachWorker, UnequalShards,
