@@ -1,4 +1,5 @@
 headrace_test(common/base/words DEPS headrace::common_base)
+headrace_test(common/spec/collective DEPS headrace::common_spec)
 headrace_test(common/spec/expression DEPS headrace::common_spec)
 headrace_test(common/spec/input_spec DEPS headrace::common_spec)
 headrace_test(common/spec/memory DEPS headrace::common_spec)

@@ -38,8 +38,7 @@ Collective ParseCollective(const json& object, const std::string& path, std::vec
   enum class OnError { kFallBack, kFail };
   collective.falls_back = reader.Enum<OnError>("onError", {{"FallBack", OnError::kFallBack}, {"Fail", OnError::kFail}},
                                                OnError::kFallBack) == OnError::kFallBack;
-  collective.timeout_seconds =
-      reader.Int("timeoutSeconds", 1, kLongestTimeout).value_or(Collective().timeout_seconds);
+  collective.timeout_seconds = reader.Int("timeoutSeconds", 1, kLongestTimeout).value_or(Collective().timeout_seconds);
   for (const char* name : {"onError", "timeoutSeconds"}) {
     if (reader.Has(name) && collective.backend == CollectiveBackend::kTcp) {
       reader.Error(name, "goes with backend NCCL; remove it, or set backend");

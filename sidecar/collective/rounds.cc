@@ -11,9 +11,7 @@ constexpr auto kGiveUpInterval = std::chrono::milliseconds(50);
 }  // namespace
 
 Rounds::Rounds(int64_t num_workers, std::function<void()> wake)
-    : wake_(std::move(wake)),
-      ready_(static_cast<size_t>(num_workers - 1)),
-      go_(static_cast<size_t>(num_workers - 1)) {}
+    : wake_(std::move(wake)), ready_(static_cast<size_t>(num_workers - 1)), go_(static_cast<size_t>(num_workers - 1)) {}
 
 Result<std::vector<wire::Ready>> Rounds::AwaitAll(uint64_t round, const std::function<bool()>& give_up) {
   const auto is_ready = [round](const std::optional<wire::Ready>& ready) { return ready && ready->round == round; };

@@ -81,8 +81,8 @@ struct Failure {
   std::string status;
   bool operator==(const Failure&) const = default;
 };
-// Member to coordinator: it can take what round `round` of the exchange moves, and wants the deliveries of an epoch from
-// one on: they are counted over steps and replicas.
+// Member to coordinator: it can take what round `round` of the exchange moves, and wants the deliveries of an epoch
+// from one on: they are counted over steps and replicas.
 struct Ready {
   uint64_t round = 0;
   uint64_t epoch = 0;

@@ -44,7 +44,8 @@ class NcclExchange : public side::Exchange {
 
   Result<std::string> NewId() override {
     ncclUniqueId id;
-    if (const ncclResult_t result = ncclGetUniqueId(&id); result != ncclSuccess) return Error("ncclGetUniqueId", result);
+    if (const ncclResult_t result = ncclGetUniqueId(&id); result != ncclSuccess)
+      return Error("ncclGetUniqueId", result);
     return std::string(id.internal, sizeof id.internal);
   }
 
@@ -56,9 +57,8 @@ class NcclExchange : public side::Exchange {
     // Not blocking: a call that waits for a worker that is gone can be given up.
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    const ncclResult_t result =
-        ncclCommInitRankConfig(&comm_, static_cast<int>(options_.num_workers), id, static_cast<int>(options_.worker),
-                               &config);
+    const ncclResult_t result = ncclCommInitRankConfig(&comm_, static_cast<int>(options_.num_workers), id,
+                                                       static_cast<int>(options_.worker), &config);
     return Finish("ncclCommInitRankConfig", result, give_up);
   }
 
@@ -86,7 +86,8 @@ class NcclExchange : public side::Exchange {
     return Do("ncclSend", give_up, [&] {
       ncclResult_t result = ncclGroupStart();
       for (size_t worker = 1; worker < parts.size() && Begun(result); ++worker) {
-        result = ncclSend(parts[worker].data, parts[worker].bytes, ncclUint8, static_cast<int>(worker), comm_, stream());
+        result =
+            ncclSend(parts[worker].data, parts[worker].bytes, ncclUint8, static_cast<int>(worker), comm_, stream());
       }
       const ncclResult_t ended = ncclGroupEnd();
       return Begun(result) ? ended : result;

@@ -35,7 +35,8 @@ struct SharePlace {
 class ShareReader {
  public:
   // `feed` was made with `signal`, for `threads` that decode. Each worker has `replicas`. All get the same if `workers`
-  // is 1; else `feed` is that of one worker with the replicas of all, and delivery d of a step is worker d mod workers's.
+  // is 1; else `feed` is that of one worker with the replicas of all, and delivery d of a step is worker d mod
+  // workers's.
   ShareReader(std::unique_ptr<Feed> feed, std::unique_ptr<Signal> signal, size_t threads, int64_t workers,
               int64_t replicas);
   ~ShareReader();

@@ -90,10 +90,10 @@ class SharedFeed : public Feed {
   std::mutex mutex_;
   std::condition_variable changed_;
   Want want_;
-  bool wanted_ = false;        // an epoch of the engine wants more
-  bool ended_ = false;         // ... has no more
+  bool wanted_ = false;         // an epoch of the engine wants more
+  bool ended_ = false;          // ... has no more
   std::deque<size_t> arrived_;  // buffers, in order
-  bool alone_ = false;         // there is no exchange any more
+  bool alone_ = false;          // there is no exchange any more
   Status failure_;
 
   std::thread thread_;

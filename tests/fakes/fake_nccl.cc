@@ -4,9 +4,10 @@
 //
 // Behaves as NCCL 2.32 says of itself where it matters to us: communicators are made without blocking; calls return
 // ncclInProgress, and ncclCommGetAsyncError says when the work is on the stream; work waits on the stream for the other
-// ranks, for ever if need be, until ncclCommAbort; nobody tells of a rank that died. Refuses what NCCL refuses, and some
-// that it only warns of: ranks that there are not, two ranks on one GPU without NCCL_MULTI_RANK_GPU_ENABLE=1, memory that
-// the GPU cannot read, calls while the last is in progress, calls after an abort, sizes that differ between ranks.
+// ranks, for ever if need be, until ncclCommAbort; nobody tells of a rank that died. Refuses what NCCL refuses, and
+// some that it only warns of: ranks that there are not, two ranks on one GPU without NCCL_MULTI_RANK_GPU_ENABLE=1,
+// memory that the GPU cannot read, calls while the last is in progress, calls after an abort, sizes that differ between
+// ranks.
 //
 //   FAKE_NCCL_GPU      which GPU this process has; ranks with the same share one (default: each has its own)
 //   FAKE_NCCL_FAIL_AT  the number of the piece of work, from 1, that ends with ncclRemoteError
@@ -115,7 +116,8 @@ bool Write(ncclComm& comm, int peer, const uint8_t* data, size_t bytes) {
   for (size_t done = 0; done < bytes;) {
     const uint64_t at = channel.written;
     if (!Await(comm, [&] { return at - channel.read < kChannelBytes; })) return false;
-    const size_t here = std::min({bytes - done, kChannelBytes - (at - channel.read), kChannelBytes - at % kChannelBytes});
+    const size_t here =
+        std::min({bytes - done, kChannelBytes - (at - channel.read), kChannelBytes - at % kChannelBytes});
     std::memcpy(channel.bytes + at % kChannelBytes, data + done, here);
     channel.written = at + here;
     done += here;
@@ -311,7 +313,8 @@ ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t, int peer, ncclCo
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t, int root, ncclComm_t comm,
                            cudaStream_t stream) {
   if (const ncclResult_t result = Check(comm, root, to, count); result != ncclSuccess) return result;
-  if (comm->rank != root) return Enqueue(comm, {{Work::Kind::kReceive, root, static_cast<uint8_t*>(to), count}}, stream);
+  if (comm->rank != root)
+    return Enqueue(comm, {{Work::Kind::kReceive, root, static_cast<uint8_t*>(to), count}}, stream);
   std::vector<Work> all;
   for (int rank = 0; rank < comm->ranks; ++rank) {
     auto* const bytes = const_cast<uint8_t*>(static_cast<const uint8_t*>(from));

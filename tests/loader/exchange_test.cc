@@ -1,5 +1,5 @@
-// Loaders that hand batches to each other over NCCL, as processes, against stand-ins for NCCL and the driver; held to what
-// the same loaders deliver when each reads by itself.
+// Loaders that hand batches to each other over NCCL, as processes, against stand-ins for NCCL and the driver; held to
+// what the same loaders deliver when each reads by itself.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -34,7 +34,8 @@ class ExchangeRun : public ::testing::TestWithParam<const char*> {
     return R"({"source": {"files": {"paths": [")" + data_.path() + R"(/a.gz"]}},
                "features": [{"name": "x", "dtype": "int64", "shape": []}],
                "pipeline": [{"shuffle": {"bufferSize": 50, "seed": 5}}, {"batch": {"size": 12}}],
-               "distribution": {"autoShardPolicy": ")" + std::string(GetParam()) + R"(", "collective": )" + collective +
+               "distribution": {"autoShardPolicy": ")" +
+           std::string(GetParam()) + R"(", "collective": )" + collective +
            R"(}, "delivery": {"memory": "Auto", "resourceClaim": "gpu"}})";
   }
 

@@ -145,7 +145,8 @@ TEST(NcclExchange, ItsErrorsAreTold) {
 TEST(NcclExchange, TwoWorkersOfOneGpuAreRefused) {
   const Variable shared("FAKE_NCCL_GPU", "0000:18:00.0");
   const auto nothing = [](Rank&) { return Status(); };
-  for (const Status& outcome : RunRanks(2, kLongMs, nothing)) EXPECT_THAT(outcome.message(), HasSubstr("invalid usage"));
+  for (const Status& outcome : RunRanks(2, kLongMs, nothing))
+    EXPECT_THAT(outcome.message(), HasSubstr("invalid usage"));
   const Variable allowed("NCCL_MULTI_RANK_GPU_ENABLE", "1");
   for (const Status& outcome : RunRanks(2, kLongMs, nothing)) EXPECT_TRUE(outcome.ok()) << outcome.ToString();
 }

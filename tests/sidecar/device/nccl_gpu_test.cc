@@ -1,5 +1,6 @@
-// The exchange over the real NCCL, on a real GPU: two loaders, each a process of its own. On a machine with one GPU both
-// take it, which NCCL allows by NCCL_MULTI_RANK_GPU_ENABLE=1. Elsewhere each test says that it was skipped, and why.
+// The exchange over the real NCCL, on a real GPU: two loaders, each a process of its own. On a machine with one GPU
+// both take it, which NCCL allows by NCCL_MULTI_RANK_GPU_ENABLE=1. Elsewhere each test says that it was skipped, and
+// why.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -81,10 +82,10 @@ TEST_F(NcclGpu, MovesWhatItIsGiven) {
         const size_t bytes = kBytes / (message + 1) + message;  // also odd sizes
         uint8_t* const sent = scatters && rank == 0 ? memory + kBytes : memory;
         for (size_t i = 0; i < bytes; ++i) sent[i] = rank == 0 ? ByteOf(message, i) : uint8_t{0xee};
-        const Status moved = !scatters   ? exchange.Broadcast({memory, bytes}, kNever)
-                             : rank == 0 ? exchange.Scatter(std::vector<side::Exchange::Part>{{memory, 1}, {sent, bytes}},
-                                                            kNever)
-                                         : exchange.Receive({memory, bytes}, kNever);
+        const Status moved =
+            !scatters   ? exchange.Broadcast({memory, bytes}, kNever)
+            : rank == 0 ? exchange.Scatter(std::vector<side::Exchange::Part>{{memory, 1}, {sent, bytes}}, kNever)
+                        : exchange.Receive({memory, bytes}, kNever);
         if (!Ok(moved)) return false;
         for (size_t i = 0; i < bytes; ++i) {
           if (sent[i] == ByteOf(message, i)) continue;

@@ -141,7 +141,8 @@ class SharedFeedTest : public AgreementTest {
   std::string Spec(const std::string& policy) const {
     return R"({"source": {"files": {"format": "Text", "paths": [")" + folder_ + R"(/lines.gz"]}},
                "pipeline": [{"shuffle": {"bufferSize": 9}}, {"batch": {"size": 8}}],
-               "distribution": {"autoShardPolicy": ")" + policy + R"("}})";
+               "distribution": {"autoShardPolicy": ")" +
+           policy + R"("}})";
   }
 
   std::unique_ptr<Pipeline> Make(const std::string& policy, Topology topology, bool reads_for_all, Signal* signal) {
