@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # What users run or link; the release preset's tests are built by nobody who does not ask for them.
 TARGETS := headrace headrace-loader headrace-operator headrace_shared
 
-.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance docs chart lint e2e property bench bench-operator fuzz clean
+.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance docs chart lint e2e gpu-deps test-gpu property bench bench-operator fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 26
@@ -48,6 +48,12 @@ test: setup ## everything: lint, unit, thread sanitizer, conformance, the guide'
 
 lint unit tsan conformance docs chart e2e: setup ## one part of `make test`
 	@$(PYTHON) scripts/test.py $@
+
+gpu-deps: setup ## the sources that test-gpu needs on a machine without network, in build/gpu-deps
+	@scripts/gpu_deps.sh
+
+test-gpu: ## what needs a GPU, built alone and tested on one: a compiler, CMake, CUDA 13 and NCCL; fails without a GPU
+	@scripts/test_gpu.sh
 
 property: setup ## 2,000 random pipelines held to TensorFlow itself, which it downloads; not part of `make test`
 	@$(PYTHON) scripts/test.py $@

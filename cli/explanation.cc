@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "cli/memory_estimate.h"
+#include "common/spec/collective.h"
 #include "common/spec/components.h"
 
 namespace headrace::cli {
@@ -209,6 +210,7 @@ Result<json> Explain(const LocalInput& input, int64_t workers, int64_t replicas_
                {{"asked", PolicyName(plan.spec.distribution.auto_shard_policy)},
                 {"effective", PolicyName(plan.effective_policy)},
                 {"why", PolicyReason(plan)}}},
+              {"exchange", ExchangeReason(plan)},
               {"rebatch", spec["distribution"]["rebatch"]},
               {"workers", workers},
               {"replicasPerWorker", replicas_per_worker},

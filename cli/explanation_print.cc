@@ -117,6 +117,9 @@ std::string PrintExplanation(const json& explanation) {
   const json& policy = explanation["policy"];
   lines.Add("policy", Text(policy["effective"]) + " (" + Text(policy["why"]) + ")");
   AddShards(explanation, &lines);
+  if (const std::string exchange = Text(explanation["exchange"]); !exchange.empty()) {
+    lines.Add("exchange", "over NCCL: " + exchange);
+  }
   lines.Add("rebatch", RebatchText(explanation));
   const json& steps = explanation["stepsPerEpoch"];
   lines.Add("steps", steps.is_null()     ? "known once the data is read"

@@ -17,16 +17,19 @@
 #include "common/base/log.h"
 #include "common/gpu/driver.h"
 #include "common/net/http_server.h"
+#include "common/spec/collective.h"
 #include "common/spec/names.h"
 #include "sidecar/collective/agreement.h"
 #include "sidecar/device/device.h"
 #include "sidecar/device/device_ring.h"
+#include "sidecar/device/nccl.h"
 #include "sidecar/loader/config.h"
 #include "sidecar/loader/engine.h"
 #include "sidecar/loader/function_feed.h"
 #include "sidecar/loader/handshake_server.h"
 #include "sidecar/loader/pipeline.h"
 #include "sidecar/loader/probe.h"
+#include "sidecar/loader/shared_feed.h"
 #include "sidecar/source/index_files.h"
 
 namespace headrace::side {
@@ -206,6 +209,12 @@ int FailAtStart(const LoaderConfig& config, const StopOnSignal& stop, const Stat
   return 1;
 }
 
+Result<std::unique_ptr<Pipeline>> MakePipeline(const LoaderConfig& config, Plan plan, const Topology& topology,
+                                               size_t threads, Signal* signal) {
+  return Pipeline::Create(std::move(plan), topology, config.data_dir, config.run_id,
+                          config.run_dir + "/" + names::kQuarantineFile, threads, signal);
+}
+
 Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::atomic<bool>* stop, size_t threads,
                                        Signal* signal) {
   ASSIGN_OR_RETURN(Plan plan, ReadPlan(config.plan_path));
@@ -215,8 +224,7 @@ Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::at
     ASSIGN_OR_RETURN(auto feed, FunctionFeed::Create(std::move(plan), config.topology, std::move(*peer)));
     return std::unique_ptr<Feed>(std::move(feed));
   }
-  ASSIGN_OR_RETURN(auto pipeline, Pipeline::Create(std::move(plan), config.topology, config.data_dir, config.run_id,
-                                                   config.run_dir + "/" + names::kQuarantineFile, threads, signal));
+  ASSIGN_OR_RETURN(auto pipeline, MakePipeline(config, std::move(plan), config.topology, threads, signal));
   return std::unique_ptr<Feed>(std::move(pipeline));
 }
 
@@ -232,23 +240,66 @@ Result<std::unique_ptr<Agreement>> Agree(const LoaderConfig& config, const Feed&
   return Agreement::Start(std::move(options));
 }
 
+// What worker 0 reads for all: see ShareReader.
+Result<std::unique_ptr<ShareReader>> MakeShareReader(const LoaderConfig& config, const Feed& own, bool scatters,
+                                                     size_t threads) {
+  Plan plan = own.plan();
+  Topology topology = own.topology();
+  const int64_t replicas = topology.replicas_per_worker;
+  if (scatters) {
+    plan.effective_policy = AutoShardPolicy::kOff;
+    topology = {1, 0, topology.replicas_in_sync()};
+  }
+  auto signal = std::make_unique<Signal>();
+  ASSIGN_OR_RETURN(auto feed, MakePipeline(config, std::move(plan), topology, threads, signal.get()));
+  return std::make_unique<ShareReader>(std::move(feed), std::move(signal), threads,
+                                       scatters ? own.topology().num_workers : 1, replicas);
+}
+
+// The feed itself, or one that gets its data from worker 0, where the plan says so and there is something to be spared.
+Result<std::unique_ptr<Feed>> Share(const LoaderConfig& config, std::unique_ptr<Feed> own, Agreement* agreement,
+                                    size_t threads, Signal* signal) {
+  const Exchanged exchanged = WhatIsExchanged(own->plan());
+  if (agreement == nullptr || exchanged == Exchanged::kNothing) return own;
+  SharedFeedOptions options;
+  options.scatters = exchanged == Exchanged::kParts;
+  if (options.scatters) {
+    ASSIGN_OR_RETURN(const bool reads_all, own->ReadsAll());
+    if (!reads_all) return own;
+  }
+  const Topology& topology = own->topology();
+  if (topology.worker_index == 0) {
+    ASSIGN_OR_RETURN(options.reader, MakeShareReader(config, *own, options.scatters, threads));
+  }
+  const Collective& collective = own->plan().spec.distribution.collective;
+  const ExchangeOptions exchange{topology.num_workers, topology.worker_index, collective.timeout_seconds * 1000};
+  options.signal = signal;
+  options.falls_back = collective.falls_back;
+  options.agreement = agreement;
+  options.open = [exchange] { return device::OpenNcclExchange(exchange); };
+  options.own = std::move(own);
+  return std::unique_ptr<Feed>(std::make_unique<SharedFeed>(std::move(options)));
+}
+
 int Serve(const LoaderConfig& config) {
   StopOnSignal stop;
   Signal signal;
   const size_t threads = UsableCpus();
   // Nothing has been handed out yet that would have to be ended in order.
   stop.Tell([] { std::_Exit(0); });
-  auto feed = MakeFeed(config, &stop.stopped(), threads, &signal);
+  auto own = MakeFeed(config, &stop.stopped(), threads, &signal);
   stop.Tell(nullptr);
-  if (!feed.ok()) return FailAtStart(config, stop, feed.status());
-  auto rings = Engine::OpenRings(config.run_dir, **feed);
+  if (!own.ok()) return FailAtStart(config, stop, own.status());
+  auto rings = Engine::OpenRings(config.run_dir, **own);
   if (!rings.ok()) return FailAtStart(config, stop, rings.status());
-  auto device = ChooseDevice((*feed)->plan().spec.delivery, *rings);
+  auto device = ChooseDevice((*own)->plan().spec.delivery, *rings);
   if (!device.ok()) return FailAtStart(config, stop, device.status());
-  const Status lent = (*feed)->LendRings(*rings);
+  const Status lent = (*own)->LendRings(*rings);
   if (!lent.ok()) return FailAtStart(config, stop, lent);
-  auto agreement = Agree(config, **feed);
+  auto agreement = Agree(config, **own);
   if (!agreement.ok()) return FailAtStart(config, stop, agreement.status());
+  const auto feed = Share(config, std::move(*own), agreement->get(), threads, &signal);
+  if (!feed.ok()) return FailAtStart(config, stop, feed.status());
   WorkPool pool(threads);
   Engine engine(feed->get(), &*rings, &device->rings, &pool, &signal, agreement->get());
   const Probe probe(feed->get(), &engine, &*rings);

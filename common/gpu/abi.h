@@ -50,6 +50,7 @@ inline constexpr Error kErrorNoDevice = 100;
 inline constexpr Error kErrorInvalidDevice = 101;
 inline constexpr Error kErrorInvalidContext = 201;
 inline constexpr Error kErrorInvalidHandle = 400;
+inline constexpr Error kErrorNotReady = 600;  // of a query: there is still work to be done
 inline constexpr Error kErrorIllegalAddress = 700;
 inline constexpr Error kErrorHostMemoryAlreadyRegistered = 712;
 inline constexpr Error kErrorHostMemoryNotRegistered = 713;

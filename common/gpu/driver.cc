@@ -99,6 +99,7 @@ Status FindAll(void* library, const std::string& file, Driver* driver) {
   symbols.Find("cuStreamCreate", &driver->stream_create);
   symbols.Find("cuStreamDestroy_v2", &driver->stream_destroy);
   symbols.Find("cuStreamSynchronize", &driver->stream_synchronize);
+  symbols.Find("cuStreamQuery", &driver->stream_query);
   symbols.Find("cuStreamWaitEvent", &driver->stream_wait_event);
   symbols.Find("cuStreamWaitValue32_v2", &driver->stream_wait_value32);
   symbols.Find("cuStreamWriteValue32_v2", &driver->stream_write_value32);

@@ -57,6 +57,7 @@ struct Driver {
   Error (*stream_create)(Stream* stream, unsigned flags);
   Error (*stream_destroy)(Stream stream);
   Error (*stream_synchronize)(Stream stream);
+  Error (*stream_query)(Stream stream);
   Error (*stream_wait_event)(Stream stream, Event event, unsigned flags);
   Error (*stream_wait_value32)(Stream stream, DevicePtr address, uint32_t value, unsigned flags);
   Error (*stream_write_value32)(Stream stream, DevicePtr address, uint32_t value, unsigned flags);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/spec/bucket_batch.h"
+#include "common/spec/collective.h"
 #include "common/spec/components.h"
 #include "common/spec/features.h"
 #include "common/spec/formats.h"
@@ -216,6 +217,9 @@ Distribution ParseDistribution(const json& object, const std::string& path, std:
   distribution.rebatch = reader.Enum<Rebatch>(
       "rebatch", {{"PerBatch", Rebatch::kPerBatch}, {"Continuous", Rebatch::kContinuous}}, Rebatch::kPerBatch);
   distribution.replicas_per_worker = reader.Int("replicasPerWorker", 1, 1024);
+  if (const json* collective = reader.Object("collective")) {
+    distribution.collective = ParseCollective(*collective, reader.Path("collective"), errors);
+  }
   return distribution;
 }
 
@@ -282,6 +286,7 @@ void CheckTogether(const InputSpec& spec, std::vector<FieldError>* errors) {
   }
   if (files) CheckFormat(spec, errors);
   CheckOnError(spec, errors);
+  CheckCollective(spec, errors);
   int batches = 0;
   int enumerates = 0;
   const auto check_pipeline = [&](const std::vector<Transformation>& pipeline, const std::string& path) {
@@ -347,23 +352,6 @@ std::string_view PolicyName(AutoShardPolicy policy) {
     case AutoShardPolicy::kHint: return "Hint";
   }
   return "Auto";
-}
-
-std::string_view MemoryKindName(MemoryKind memory) {
-  switch (memory) {
-    case MemoryKind::kAuto: return "Auto";
-    case MemoryKind::kHost: return "Host";
-    case MemoryKind::kPinned: return "Pinned";
-    case MemoryKind::kDevice: return "Device";
-  }
-  return "Auto";
-}
-
-std::optional<MemoryKind> ParseMemoryKind(std::string_view name) {
-  for (const MemoryKind memory : {MemoryKind::kAuto, MemoryKind::kHost, MemoryKind::kPinned, MemoryKind::kDevice}) {
-    if (MemoryKindName(memory) == name) return memory;
-  }
-  return {};
 }
 
 std::string_view StrategyName(Strategy strategy) {
@@ -458,7 +446,10 @@ json ToJson(const InputSpec& spec) {
     distribution["replicasPerWorker"] = *spec.distribution.replicas_per_worker;
   }
   out["delivery"] = {{"memory", MemoryKindName(spec.delivery.memory)}};
-  // Left out where it says nothing, so that plans without it keep their hash.
+  // Left out where they say nothing, so that plans without them keep their hash.
+  if (spec.distribution.collective.backend != CollectiveBackend::kTcp) {
+    distribution["collective"] = CollectiveToJson(spec.distribution.collective);
+  }
   if (!spec.delivery.resource_claim.empty()) out["delivery"]["resourceClaim"] = spec.delivery.resource_claim;
   if (spec.delivery.prefetch_steps) out["delivery"]["prefetchSteps"] = *spec.delivery.prefetch_steps;
   if (spec.delivery.max_batch_bytes) out["delivery"]["maxBatchBytes"] = *spec.delivery.max_batch_bytes;

@@ -246,11 +246,20 @@ std::string_view StrategyName(Strategy strategy);           // "Mirrored", ...
 std::string_view MemoryKindName(MemoryKind memory);         // "Auto", "Host", ...
 std::optional<MemoryKind> ParseMemoryKind(std::string_view name);
 
+// What carries batches between the loaders of a run, beside the words that go over TCP always.
+enum class CollectiveBackend { kTcp, kNccl };
+struct Collective {
+  CollectiveBackend backend = CollectiveBackend::kTcp;  // kTcp: nothing is carried, each worker reads by itself
+  bool falls_back = true;                               // on an error, to that; else the input fails
+  int64_t timeout_seconds = 30;                         // of one batch's way
+};
+
 struct Distribution {
   Strategy strategy = Strategy::kMultiWorkerMirrored;
   AutoShardPolicy auto_shard_policy = AutoShardPolicy::kAuto;
   Rebatch rebatch = Rebatch::kPerBatch;
   std::optional<int64_t> replicas_per_worker;  // none: the trainer's nvidia.com/gpu limit, else 1
+  Collective collective;
 };
 
 struct Delivery {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/spec/collective.h"
 #include "common/spec/components.h"
 #include "common/spec/tensor_fields.h"
 #include "common/spec/variable.h"
@@ -17,6 +18,7 @@ constexpr int64_t kRemoteAhead = int64_t{128} << 20;  // ReadAhead, all files to
 constexpr int64_t kPieces = int64_t{16} << 20;        // LookAhead: as many batches, and at least two steps'
 constexpr int64_t kUncompacted = int64_t{64} << 20;   // Compaction: blocks are left alone up to there
 constexpr double kScattered = 2.5;                    // ... and take so many times their records beyond
+constexpr int64_t kExchangeBuffers = 4;               // SharedFeed; worker 0 has one for each worker that gets its own
 constexpr int64_t kSlotsBeyondPrefetch = 2;           // the batch that the trainer holds, and the one being written
 
 int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -104,6 +106,10 @@ std::optional<LoaderMemory> EstimateMemory(const Plan& plan, const Topology& run
   memory.certain_ring_bytes = RoundUp(std::max<int64_t>(1, certain), kRingPageBytes) * slots;
   memory.shuffle_bytes = ShuffleBytes(spec, files);
   memory.read_ahead_bytes = ReadAheadBytes(spec, files, run, memory.slot_bytes);
+  if (const Exchanged exchanged = WhatIsExchanged(plan); exchanged != Exchanged::kNothing && run.num_workers > 1) {
+    const int64_t parts = exchanged == Exchanged::kParts ? run.num_workers : 1;
+    memory.read_ahead_bytes += kExchangeBuffers * parts * memory.slot_bytes;
+  }
   if (memory.shuffle_bytes) memory.loader_bytes = kProgram + memory.read_ahead_bytes + *memory.shuffle_bytes;
   return memory;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/spec/collective.h"
 #include "common/spec/components.h"
 
 namespace headrace {
@@ -96,6 +97,12 @@ std::string ReplicasOfClaim(const Plan& plan) {
          "from a pod, so each worker has 1 replica; give the number of GPUs of the claim";
 }
 
+std::string NothingExchanged(const Plan& plan) {
+  const std::string reason = ExchangeReason(plan);
+  if (reason.empty() || WhatIsExchanged(plan) != Exchanged::kNothing) return "";
+  return "spec.distribution.collective.backend: NCCL carries " + reason + "; leave it out";
+}
+
 std::string UnevenBatch(const Plan& plan, const Topology& topology) {
   const int64_t replicas = topology.replicas_in_sync();
   const std::vector<int64_t> sizes = GlobalBatches(plan);
@@ -162,8 +169,9 @@ std::string EmptyBatchesOnTpu(const Plan& plan, const Topology& topology) {
 }
 
 using PlanWarning = std::string (*)(const Plan&);
-constexpr std::array<PlanWarning, 6> kPlanWarnings = {ShuffleOfBatches, ShuffleOfEndless,      CacheOfShuffled,
-                                                      CacheNeverFilled, SeededParameterServer, ReplicasOfClaim};
+constexpr std::array<PlanWarning, 7> kPlanWarnings = {ShuffleOfBatches, ShuffleOfEndless,      CacheOfShuffled,
+                                                      CacheNeverFilled, SeededParameterServer, ReplicasOfClaim,
+                                                      NothingExchanged};
 
 using TopologyWarning = std::string (*)(const Plan&, const Topology&);
 constexpr std::array<TopologyWarning, 4> kTopologyWarnings = {UnevenBatch, CountsOnEachWorker, UnequalShards,

@@ -74,6 +74,7 @@ std::string Seconds(std::chrono::milliseconds time) {
 struct Agreement::State {
   AgreementOptions options;
   Local local;
+  std::unique_ptr<Rounds> rounds;
   std::unique_ptr<Role> role;
   std::unique_ptr<Transport> transport;
 };
@@ -86,10 +87,12 @@ Result<std::unique_ptr<Agreement>> Agreement::Start(AgreementOptions options) {
   auto state = std::make_unique<State>();
   state->options = std::move(options);
   ASSIGN_OR_RETURN(state->transport, Transport::Create(TransportOf(state->options)));
+  Transport* const transport = state->transport.get();
+  state->rounds = std::make_unique<Rounds>(state->options.topology.num_workers, [transport] { transport->Wake(); });
   if (state->options.topology.worker_index == 0) {
-    state->role = std::make_unique<Coordinator>(state->options, &state->local, state->transport.get());
+    state->role = std::make_unique<Coordinator>(state->options, &state->local, state->rounds.get(), transport);
   } else {
-    state->role = std::make_unique<Member>(state->options, &state->local, state->transport.get());
+    state->role = std::make_unique<Member>(state->options, &state->local, state->rounds.get(), transport);
   }
   state->transport->Start(state->role.get());
   return std::unique_ptr<Agreement>(new Agreement(std::move(state)));
@@ -117,6 +120,8 @@ void Agreement::Fail(const Status& why) {
 }
 
 Status Agreement::failure() const { return state_->local.failure(); }
+
+Rounds& Agreement::rounds() { return *state_->rounds; }
 
 uint16_t Agreement::port() const { return state_->transport->port(); }
 

@@ -22,6 +22,7 @@
 
 #include "common/base/status.h"
 #include "common/spec/plan.h"
+#include "sidecar/collective/rounds.h"
 
 namespace headrace::side {
 
@@ -66,6 +67,9 @@ class Agreement {
 
   // Not ok once the run cannot go on. One atomic load while it can.
   Status failure() const;
+
+  // Over the same connections, when to move what in an exchange of batches.
+  Rounds& rounds();
 
   uint16_t port() const;  // of worker 0
 

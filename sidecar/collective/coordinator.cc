@@ -1,6 +1,7 @@
 #include "sidecar/collective/coordinator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/log.h"
 
@@ -13,8 +14,8 @@ std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
 
 }  // namespace
 
-Coordinator::Coordinator(const AgreementOptions& options, Local* local, Transport* transport)
-    : Role(options, local, transport),
+Coordinator::Coordinator(const AgreementOptions& options, Local* local, Rounds* rounds, Transport* transport)
+    : Role(options, local, rounds, transport),
       ledger_(options.topology.num_workers),
       peers_(static_cast<size_t>(options.topology.num_workers - 1)) {
   const Moment until = Clock::now() + patience.start;
@@ -53,6 +54,7 @@ void Coordinator::Greet(LinkId link, const wire::Hello& hello) {
   if (peer.presence == Presence::kHere) {  // came back before we knew that it was away
     peer_of_link_.erase(peer.link);
     transport.Close(peer.link);
+    rounds.Lose(peer.worker, Unavailable(PeerName(peer.worker, peer.host) + " was away: it has come back"));
   }
   const Moment now = Clock::now();
   if (hello.was_complete && !complete_) {  // it is we who came back: the others are on their way, or lost
@@ -67,7 +69,8 @@ void Coordinator::Greet(LinkId link, const wire::Hello& hello) {
   peer.waits_until = 0;
   peer.news.reset();
   peer.known.clear();
-  peer.knows_failure = false;
+  peer.knows_failure = peer.knows_over = false;
+  peer.go.reset();
   peer_of_link_[link] = &peer;
   transport.Send(link, wire::Encode(wire::Welcome{options.host_name}));
   complete_ = complete_ || std::none_of(peers_.begin(), peers_.end(),
@@ -112,6 +115,10 @@ void Coordinator::Hear(Peer& peer, const wire::Message& message) {
     }
   } else if (const auto* failure = std::get_if<wire::Failure>(&message)) {
     local.Fail(ParseStatus(failure->status));
+  } else if (const auto* ready = std::get_if<wire::Ready>(&message)) {
+    rounds.Hear(peer.worker, *ready);
+  } else if (const auto* over = std::get_if<wire::Over>(&message)) {
+    rounds.End(ParseStatus(over->status));
   } else {
     transport.Close(peer.link);
     Depart(peer, Presence::kAway, "it broke the protocol");
@@ -124,6 +131,8 @@ void Coordinator::Depart(Peer& peer, Presence presence, std::string problem) {
   peer.presence = presence;
   peer.until = Clock::now() + patience.back;
   peer.problem = std::move(problem);
+  rounds.Lose(peer.worker, {presence == Presence::kLeft ? Code::kCancelled : Code::kUnavailable,
+                            PeerName(peer.worker, peer.host) + " is away: " + peer.problem});
   if (presence == Presence::kAway && !leaving()) {
     log::Warning("a worker's loader is away", {{"worker", PeerName(peer.worker, peer.host)}, {"why", peer.problem}});
   }
@@ -223,6 +232,7 @@ void Coordinator::Tell(Peer& peer) {
   std::string bytes;
   const Status failure = local.failure();
   if (!failure.ok() && !peer.knows_failure) bytes += wire::Encode(wire::Failure{failure.ToString()});
+  bytes += NewOfExchange(peer);
   const wire::News news = CurrentNews();
   // What it waits for; an end as soon as it is known, so that nobody depends on us for it; all, before we leave.
   std::vector<uint64_t> epochs;
@@ -245,6 +255,16 @@ void Coordinator::Tell(Peer& peer) {
   peer.told = now;
   peer.knows_failure = !failure.ok();
   transport.Send(peer.link, std::move(bytes));
+}
+
+std::string Coordinator::NewOfExchange(Peer& peer) const {
+  if (const Status why = rounds.why_ended(); !why.ok()) {
+    return std::exchange(peer.knows_over, true) ? "" : wire::Encode(wire::Over{why.ToString()});
+  }
+  std::optional<wire::Go> go = rounds.GoOf(peer.worker);
+  if (go == peer.go) return "";
+  peer.go = std::move(go);
+  return wire::Encode(*peer.go);
 }
 
 Coordinator::Peer* Coordinator::PeerOf(LinkId link) {

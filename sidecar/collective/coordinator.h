@@ -11,7 +11,7 @@ namespace headrace::side {
 
 class Coordinator : public Role {
  public:
-  Coordinator(const AgreementOptions& options, Local* local, Transport* transport);
+  Coordinator(const AgreementOptions& options, Local* local, Rounds* rounds, Transport* transport);
 
   void OnOpen(LinkId link) override;
   void OnMessage(LinkId link, const wire::Message& message) override;
@@ -41,6 +41,8 @@ class Coordinator : public Role {
     std::optional<wire::News> news;
     std::map<uint64_t, wire::Known> known;
     bool knows_failure = false;
+    std::optional<wire::Go> go;
+    bool knows_over = false;
     Moment told;
   };
 
@@ -51,6 +53,8 @@ class Coordinator : public Role {
   void Await(Peer& peer, Moment now);
   void Settle();
   void Tell(Peer& peer);
+  // What of the exchange the peer has not been told.
+  std::string NewOfExchange(Peer& peer) const;
   wire::News CurrentNews() const;
   Peer* PeerOf(LinkId link);
 

@@ -1,6 +1,7 @@
 #include "sidecar/collective/member.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/log.h"
 
@@ -14,8 +15,8 @@ constexpr std::chrono::milliseconds kLongestPause{1000};
 
 }  // namespace
 
-Member::Member(const AgreementOptions& options, Local* local, Transport* transport)
-    : Role(options, local, transport), pause_(patience.tick), until_(Clock::now() + patience.start) {}
+Member::Member(const AgreementOptions& options, Local* local, Rounds* rounds, Transport* transport)
+    : Role(options, local, rounds, transport), pause_(patience.tick), until_(Clock::now() + patience.start) {}
 
 void Member::OnOpen(LinkId link) {
   if (link != link_) return;
@@ -39,9 +40,10 @@ void Member::OnMessage(LinkId link, const wire::Message& message) {
     pause_ = patience.tick;
     host_ = welcome->host;
     was_joined_ = true;
-    gave_up_ = other_left_ = told_failure_ = false;
+    gave_up_ = other_left_ = told_failure_ = told_over_ = false;
     problem_.clear();
     report_.reset();
+    told_ready_.reset();
     return Report();
   }
   if (const auto* refusal = std::get_if<wire::Refusal>(&message); refusal != nullptr && phase_ == Phase::kGreeting) {
@@ -54,6 +56,11 @@ void Member::OnMessage(LinkId link, const wire::Message& message) {
     }
     if (const auto* failure = std::get_if<wire::Failure>(&message)) return local.Fail(ParseStatus(failure->status));
     if (const auto* news = std::get_if<wire::News>(&message)) return Hear(*news);
+    if (const auto* go = std::get_if<wire::Go>(&message)) return rounds.Hear(*go);
+    if (const auto* over = std::get_if<wire::Over>(&message)) {
+      told_over_ = true;
+      return rounds.End(ParseStatus(over->status));
+    }
   }
   transport.Close(link);
   Part("it broke the protocol");
@@ -75,6 +82,7 @@ void Member::Part(std::string problem) {
   const Moment now = Clock::now();
   if (phase_ == Phase::kJoined) {
     until_ = now + patience.back;
+    rounds.Lose(0, {other_left_ ? Code::kCancelled : Code::kUnavailable, PeerName(0, host_) + " is away: " + problem});
     if (!other_left_ && !leaving()) {
       log::Warning("worker 0's loader is away", {{"worker", PeerName(0, host_)}, {"why", problem}});
     }
@@ -156,18 +164,29 @@ void Member::Report() {
   const bool urgent = !report_ || report.leaving != report_->leaving || report.waits_until != report_->waits_until ||
                       (report_->epoch < watched_until_ && report != *report_);
   const bool failure = own_failure() && !told_failure_;
-  if (!urgent && !failure && now - told_ < patience.heartbeat) return;
+  const std::string exchange = NewOfExchange();
+  if (!urgent && !failure && exchange.empty() && now - told_ < patience.heartbeat) return;
   std::string bytes;
   if (failure) bytes += wire::Encode(wire::Failure{local.failure().ToString()});
   const uint64_t told_until = report_ ? report_->epoch : 0;
   for (auto final = position.finals.lower_bound(told_until); final != position.finals.end(); ++final) {
     bytes += wire::Encode(wire::Final{final->first, final->second});
   }
-  bytes += wire::Encode(report);
+  bytes += exchange + wire::Encode(report);
   report_ = report;
   told_failure_ = told_failure_ || failure;
   told_ = now;
   transport.Send(link_, std::move(bytes));
+}
+
+std::string Member::NewOfExchange() {
+  if (const Status why = rounds.why_ended(); !why.ok()) {
+    return std::exchange(told_over_, true) ? "" : wire::Encode(wire::Over{why.ToString()});
+  }
+  std::optional<wire::Ready> ready = rounds.ready();
+  if (ready == told_ready_) return "";
+  told_ready_ = std::move(ready);
+  return wire::Encode(*told_ready_);
 }
 
 }  // namespace headrace::side

@@ -9,7 +9,7 @@ namespace headrace::side {
 
 class Member : public Role {
  public:
-  Member(const AgreementOptions& options, Local* local, Transport* transport);
+  Member(const AgreementOptions& options, Local* local, Rounds* rounds, Transport* transport);
 
   void OnOpen(LinkId link) override;
   void OnMessage(LinkId link, const wire::Message& message) override;
@@ -31,6 +31,8 @@ class Member : public Role {
   void Part(std::string problem);
   void GiveUp();
   void Report();
+  // What of the exchange worker 0 has not been told.
+  std::string NewOfExchange();
 
   Phase phase_ = Phase::kApart;
   LinkId link_ = 0;
@@ -51,6 +53,8 @@ class Member : public Role {
   // What worker 0 has been told over this link.
   std::optional<wire::Report> report_;
   bool told_failure_ = false;
+  std::optional<wire::Ready> told_ready_;
+  bool told_over_ = false;
   Moment told_;
 };
 

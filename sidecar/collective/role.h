@@ -8,6 +8,7 @@
 
 #include "sidecar/collective/agreement.h"
 #include "sidecar/collective/local.h"
+#include "sidecar/collective/rounds.h"
 #include "sidecar/collective/transport.h"
 
 namespace headrace::side {
@@ -34,8 +35,8 @@ class Role : public Transport::Events {
  public:
   using LinkId = Transport::LinkId;
 
-  Role(const AgreementOptions& options, Local* local, Transport* transport)
-      : options(options), patience(options), local(*local), transport(*transport) {}
+  Role(const AgreementOptions& options, Local* local, Rounds* rounds, Transport* transport)
+      : options(options), patience(options), local(*local), rounds(*rounds), transport(*transport) {}
 
   // Any thread; Transport::Wake() makes them heard.
   void Leave() { leaving_ = true; }
@@ -48,6 +49,7 @@ class Role : public Transport::Events {
   const AgreementOptions options;
   const Patience patience;
   Local& local;
+  Rounds& rounds;
   Transport& transport;
 
  private:

@@ -93,8 +93,14 @@ void Visit(Archive& archive, Fields& fields) {
     all(fields.complete, fields.leaving, fields.watched_until, fields.floor, fields.stuck_from, fields.why);
   } else if constexpr (std::is_same_v<Kind, Known>) {
     all(fields.epoch, fields.steps, fields.closed);
+  } else if constexpr (std::is_same_v<Kind, Failure>) {
+    all(fields.status);
+  } else if constexpr (std::is_same_v<Kind, Ready>) {
+    all(fields.round, fields.epoch, fields.delivery, fields.seed);
+  } else if constexpr (std::is_same_v<Kind, Go>) {
+    all(fields.round, fields.epoch, fields.delivery, fields.bytes, fields.ended, fields.id);
   } else {
-    static_assert(std::is_same_v<Kind, Failure>);
+    static_assert(std::is_same_v<Kind, Over>);
     all(fields.status);
   }
 }

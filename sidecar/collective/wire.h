@@ -19,7 +19,7 @@
 
 namespace headrace::side::wire {
 
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
 inline constexpr size_t kMaxFrameBytes = 16 << 10;
 inline constexpr size_t kMaxTextBytes = 2 << 10;  // longer texts are cut when written
 inline constexpr uint64_t kNever = ~uint64_t{0};
@@ -81,8 +81,33 @@ struct Failure {
   std::string status;
   bool operator==(const Failure&) const = default;
 };
+// Member to coordinator: it can take what round `round` of the exchange moves, and wants the deliveries of an epoch
+// from one on: they are counted over steps and replicas.
+struct Ready {
+  uint64_t round = 0;
+  uint64_t epoch = 0;
+  uint64_t delivery = 0;
+  uint64_t seed = 0;
+  bool operator==(const Ready&) const = default;
+};
+// Coordinator to member: the round begins. It moves that delivery, in so many bytes, or else says that the epoch has no
+// more; round 0 says what to join by.
+struct Go {
+  uint64_t round = 0;
+  uint64_t epoch = 0;
+  uint64_t delivery = 0;
+  uint64_t bytes = 0;
+  bool ended = false;
+  std::string id;
+  bool operator==(const Go&) const = default;
+};
+// Either way: there is no exchange, or none any more. `status` is Status::ToString(); Cancelled: a loader has left.
+struct Over {
+  std::string status;
+  bool operator==(const Over&) const = default;
+};
 
-using Message = std::variant<Hello, Welcome, Refusal, Final, Report, News, Known, Failure>;
+using Message = std::variant<Hello, Welcome, Refusal, Final, Report, News, Known, Failure, Ready, Go, Over>;
 
 // The message as one frame.
 std::string Encode(const Message& message);

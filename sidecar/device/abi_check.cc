@@ -49,6 +49,7 @@ static_assert(gpu::kErrorDeviceUnavailable == CUDA_ERROR_DEVICE_UNAVAILABLE);
 static_assert(gpu::kErrorNoDevice == CUDA_ERROR_NO_DEVICE && gpu::kErrorInvalidDevice == CUDA_ERROR_INVALID_DEVICE);
 static_assert(gpu::kErrorInvalidContext == CUDA_ERROR_INVALID_CONTEXT);
 static_assert(gpu::kErrorInvalidHandle == CUDA_ERROR_INVALID_HANDLE);
+static_assert(gpu::kErrorNotReady == CUDA_ERROR_NOT_READY);
 static_assert(gpu::kErrorIllegalAddress == CUDA_ERROR_ILLEGAL_ADDRESS);
 static_assert(gpu::kErrorHostMemoryAlreadyRegistered == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 static_assert(gpu::kErrorHostMemoryNotRegistered == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
@@ -103,6 +104,7 @@ static_assert(SameCall(kOurs.memcpy_dtoh_async, decltype(&cuMemcpyDtoHAsync_v2){
 static_assert(SameCall(kOurs.stream_create, decltype(&cuStreamCreate){}));
 static_assert(SameCall(kOurs.stream_destroy, decltype(&cuStreamDestroy_v2){}));
 static_assert(SameCall(kOurs.stream_synchronize, decltype(&cuStreamSynchronize){}));
+static_assert(SameCall(kOurs.stream_query, decltype(&cuStreamQuery){}));
 static_assert(SameCall(kOurs.stream_wait_event, decltype(&cuStreamWaitEvent){}));
 static_assert(SameCall(kOurs.stream_wait_value32, decltype(&cuStreamWaitValue32_v2){}));
 static_assert(SameCall(kOurs.stream_write_value32, decltype(&cuStreamWriteValue32_v2){}));

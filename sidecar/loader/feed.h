@@ -75,6 +75,9 @@ class Feed {
   // Of what makes deliveries: reads, shuffles, batches and cuts. Blocked on storage or a function, and on those who
   // decode. By any thread.
   virtual StageTimes read_times() const = 0;
+  // Whether a worker that delivers some of the records has to read all: their places are not known, or it looks into
+  // all of them. Called before Start; opens a file to see. Errors: of that.
+  virtual Result<bool> ReadsAll() { return false; }
   // Ends what waits for storage, with Cancelled: the process is to end. Any thread.
   virtual void Stop() {}
   // Batches that lie ready before the trainer asks, by default.

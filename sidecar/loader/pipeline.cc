@@ -254,6 +254,17 @@ Result<std::unique_ptr<FeedEpoch>> Pipeline::Start(const ring::Position& start) 
   return std::unique_ptr<FeedEpoch>(std::make_unique<Epoch>(*this, std::move(deal)));
 }
 
+Result<bool> Pipeline::ReadsAll() {
+  if (source_.format == nullptr || source_.format->framer == nullptr || source_.files.paths.empty()) return false;
+  if (!source_.cuts) return true;
+  // Of what is compressed no place can be sought.
+  std::atomic<uint64_t> not_data{0};
+  ASSIGN_OR_RETURN(const auto bytes, OpenByteStream(source_.files, 0, source_.compression, &not_data));
+  uint8_t first = 0;
+  RETURN_IF_ERROR(bytes->Read(&first, 1));
+  return !bytes->plain();
+}
+
 void Pipeline::Stop() { source_.files.Stop(); }
 
 uint64_t SeedOf(const std::string& text) {

@@ -39,6 +39,7 @@ class Pipeline : public Feed {
   uint64_t bytes_read() const override { return source_.bytes_read.load(std::memory_order_relaxed); }
   StageTimes read_times() const override { return read_clock_.times(); }
   int64_t default_prefetch_steps() const override { return DefaultPrefetchSteps(sharing_); }
+  Result<bool> ReadsAll() override;
   void Stop() override;
 
  private:

@@ -40,7 +40,8 @@ constexpr char kEverything[] = R"({
                {"map": {"feature": "r", "decodeRaw": {"dtype": "int16", "shape": [2]}}}, {"map": {"feature": "x", "as": "y", "cast": "float32"}},
                {"map": {"feature": "y", "scale": 2, "offset": 1}}, {"map": {"feature": "x", "reshape": []}},
                {"map": {"feature": "x", "oneHot": {"depth": 2, "dtype": "int8"}}}],
-  "distribution": {"strategy": "Mirrored", "autoShardPolicy": "Hint", "rebatch": "PerBatch", "replicasPerWorker": 2},
+  "distribution": {"strategy": "Mirrored", "autoShardPolicy": "Hint", "rebatch": "PerBatch", "replicasPerWorker": 2,
+                   "collective": {"backend": "NCCL", "onError": "Fail", "timeoutSeconds": 9}},
   "delivery": {"memory": "Device", "resourceClaim": "gpu", "prefetchSteps": 2, "maxBatchBytes": 9}
 })";
 

@@ -381,6 +381,14 @@ Error cuStreamSynchronize(Stream handle) {
   return kSuccess;
 }
 
+Error cuStreamQuery(Stream handle) {
+  const std::lock_guard lock(fake().mutex);
+  if (const Error error = CheckReady("cuStreamQuery")) return error;
+  const Stream stream = Find(handle);
+  if (stream == nullptr) return Refuse(kErrorInvalidHandle, "cuStreamQuery of no stream");
+  return stream->work.empty() && !stream->busy ? kSuccess : kErrorNotReady;
+}
+
 Error cuStreamWaitEvent(Stream handle, Event event, unsigned flags) {
   const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuStreamWaitEvent")) return error;
@@ -449,6 +457,11 @@ Error cuLaunchHostFunc(Stream handle, void (*function)(void*), void* user) {
   return kSuccess;
 }
 // NOLINTEND(readability-identifier-naming)
+
+int FakeCudaIsRegistered(const void* memory, size_t bytes) {
+  const std::lock_guard lock(fake().mutex);
+  return IsRegistered(memory, bytes) ? 1 : 0;
+}
 
 void FakeCudaGetState(FakeCudaState* state) {
   const std::lock_guard lock(TheFake().mutex);

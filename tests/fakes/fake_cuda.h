@@ -2,6 +2,7 @@
 // functions, which tests call through gpu::Driver, it has these.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "common/gpu/abi.h"
@@ -20,6 +21,8 @@ struct FakeCudaState {
   int64_t refusals;         // calls that were answered with an error
 };
 
+// Whether a device could read these bytes of the host.
+int FakeCudaIsRegistered(const void* memory, size_t bytes);
 void FakeCudaGetState(FakeCudaState* state);
 // The last call that was refused, and why.
 const char* FakeCudaLastRefusal(void);

@@ -18,7 +18,7 @@ ALLOWED = {
     "client/python/src": ["client/include/headrace"],
     "sidecar/core": [BASE, SPEC],
     "sidecar/collective": [BASE, SPEC],
-    "sidecar/device": [BASE, SPEC, GPU, RING],
+    "sidecar/device": [BASE, SPEC, GPU, RING, "sidecar/collective"],
     "sidecar/decode": [BASE, SPEC, "sidecar/core"],
     "sidecar/distribute": [BASE, SPEC, "sidecar/core"],
     "sidecar/transform": [BASE, SPEC, "sidecar/core", "sidecar/decode"],

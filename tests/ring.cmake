@@ -1,0 +1,6 @@
+headrace_test(common/ring/device_part DEPS headrace::common_ring)
+headrace_test(common/ring/function_wire DEPS headrace::common_ring)
+headrace_test(common/ring/handshake DEPS headrace::common_ring)
+headrace_test(common/ring/processes DEPS headrace::common_ring)
+headrace_test(common/ring/ring DEPS headrace::common_ring)
+headrace_test(common/ring/threads LABELS unit tsan DEPS headrace::common_ring)
