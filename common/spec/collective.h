@@ -10,7 +10,7 @@
 namespace headrace {
 
 // `path` is "spec.distribution.collective".
-Collective ParseCollective(const nlohmann::json& collective, const std::string& path, std::vector<FieldError>* errors);
+Collective ParseCollective(const nlohmann::json& object, const std::string& path, std::vector<FieldError>* errors);
 nlohmann::json CollectiveToJson(const Collective& collective);
 // The rules between it and other fields.
 void CheckCollective(const InputSpec& spec, std::vector<FieldError>* errors);
