@@ -1,4 +1,6 @@
 // headrace-operator: wiring. Started in order, stopped in reverse by the destructors.
+#include <malloc.h>
+
 #include <atomic>
 #include <cstdio>
 #include <optional>
@@ -14,6 +16,7 @@
 #include "operator/kube/transport.h"
 #include "operator/kube/webhook_certificates.h"
 #include "operator/kube/work_queue.h"
+#include "operator/memory.h"
 #include "operator/probe.h"
 #include "operator/reconcile/peer_keys.h"
 #include "operator/reconcile/reconciler.h"
@@ -82,10 +85,8 @@ Status Run(Config config, const Signals& signals) {
   admission.config_maps = &watches.config_maps();
   admission.loader = config.loader;
   admission.on_review = [&](std::string_view result, std::string_view reason) { probe.OnReview(result, reason); };
-  HttpServerOptions webhook;
+  HttpServerOptions webhook = WebhookServerOptions();
   webhook.port = config.webhook_port;
-  webhook.threads = 16;               // a review may wait for a cache; it uses no processor meanwhile
-  webhook.idle_timeout_ms = 120'000;  // longer than the API server keeps idle connections, so that it closes them
   webhook.tls = [&] { return certificates.pair(); };
   const HttpHandler admit = MakeAdmissionHandler(admission);
   const HttpHandler admit_pod = probe.Timed(kInjectPath, admit), admit_job = probe.Timed(kInjectTemplatePath, admit);
@@ -99,6 +100,7 @@ Status Run(Config config, const Signals& signals) {
   // Reconciling starts when the caches are whole: what is not in them would look deleted.
   while (!watches.synced())
     if (signals.Came()) return {};
+  ::malloc_trim(0);  // the first lists' garbage
   log::Info("caches synced", {{"inputs", std::to_string(watches.inputs().Size())}});
 
   kube::ApiEventRecorder::Options event_options;
@@ -156,6 +158,7 @@ Status Run(Config config, const Signals& signals) {
 }  // namespace headrace::op
 
 int main(int argc, char** argv) {
+  headrace::op::BoundMemory();
   const headrace::op::Signals signals;
   const auto config = headrace::op::ParseConfig({argv + 1, argv + argc});
   const headrace::Status status = config.ok() ? headrace::op::Run(config.value(), signals) : config.status();

@@ -6,6 +6,7 @@
 #include "common/spec/names.h"
 #include "operator/kube/object.h"
 #include "operator/pod/injected.h"
+#include "operator/pod/input_key.h"
 
 namespace headrace::op {
 namespace {
@@ -40,12 +41,6 @@ void SlimMetadata(json& object) {
     it = it.key().starts_with(names::kGroup) ? std::next(it) : annotations->erase(it);
 }
 
-// The input that an object belongs to by its label; empty if it has none.
-std::string InputKeyOf(const json& object) {
-  const std::string input = kube::LabelOf(object, names::kInputLabel);
-  return input.empty() ? "" : kube::NamespaceOf(object) + "/" + input;
-}
-
 }  // namespace
 
 void SlimWorkload(json& workload) {
@@ -70,13 +65,25 @@ void SlimWorkload(json& workload) {
   }
 }
 
+void SlimService(json& service) {
+  SlimMetadata(service);
+  Keep(service, {"apiVersion", "kind", "metadata", "spec"});
+  json* spec = Find(service, "spec");
+  if (spec == nullptr) return;
+  Keep(*spec, {"clusterIP", "publishNotReadyAddresses", "selector", "ports"});
+  json* ports = Find(*spec, "ports");
+  if (ports == nullptr || !ports->is_array()) return;
+  for (json& port : *ports) Keep(port, {"name", "port", "protocol"});
+}
+
 Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options options) {
   const auto add = [&](const kube::Resource& resource, const std::string& selector, std::function<void(json&)> slim,
-                       std::function<std::string(const json&)> input_of) {
+                       kube::Store::Index index, kube::Store::Index input_of) {
     kube::InformerOptions informer;
     informer.resource = resource;
     informer.label_selector = selector;
     informer.slim = std::move(slim);
+    informer.index = std::move(index);
     if (options.on_call) informer.on_call = options.on_call(resource.plural);
     plurals_.push_back(resource.plural);
     informers_.push_back(std::make_unique<kube::Informer>(transport, client, std::move(informer)));
@@ -93,12 +100,12 @@ Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options o
                                        },
                                    .on_delete = tell});
   };
-  add(kube::kInputs, "", SlimMetadata, kube::KeyOf);
-  add(kube::kPods, names::kInputLabel, SlimPod, InputKeyOf);
-  add(kube::kJobs, "", SlimWorkload, nullptr);
-  add(kube::kStatefulSets, "", SlimWorkload, nullptr);
-  add(kube::kConfigMaps, names::kInputLabel, SlimMetadata, InputKeyOf);
-  add(kube::kServices, names::kInputLabel, SlimMetadata, InputKeyOf);
+  add(kube::kInputs, "", SlimMetadata, nullptr, kube::KeyOf);
+  add(kube::kPods, names::kInputLabel, SlimPod, InputKeyOf, InputKeyOf);
+  add(kube::kJobs, "", SlimWorkload, TemplateInputKeyOf, nullptr);
+  add(kube::kStatefulSets, "", SlimWorkload, nullptr, nullptr);
+  add(kube::kConfigMaps, names::kInputLabel, SlimMetadata, InputKeyOf, InputKeyOf);
+  add(kube::kServices, names::kInputLabel, SlimService, nullptr, InputKeyOf);
   for (const auto& informer : informers_) informer->Start();
 }
 

@@ -50,5 +50,7 @@ std::vector<ConditionCount> CountConditions(const kube::Store& inputs);
 
 // Keeps what reconciling and admission read of a Job or StatefulSet; the rest goes.
 void SlimWorkload(nlohmann::json& workload);
+// ... of a Service: what ours is held to, and none of what the API server adds to it.
+void SlimService(nlohmann::json& service);
 
 }  // namespace headrace::op

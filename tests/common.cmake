@@ -13,5 +13,6 @@ foreach(name ring_header function_wire expression)
 endforeach()
 
 headrace_test(common/net/http_server DEPS headrace::common_net OpenSSL::SSL OpenSSL::Crypto LABELS "unit;tsan")
+headrace_test(common/net/connections DEPS headrace::common_net)
 headrace_test(common/net/base64 DEPS headrace::common_net)
 headrace_test(common/net/certificates DEPS headrace::common_net)

@@ -24,7 +24,15 @@ headrace_test(operator/reconcile/reconcile_cases DEPS yaml_case headrace::operat
 headrace_test(operator/reconcile/own_writes DEPS headrace::operator_reconcile)
 headrace_test(operator/admission/inject_cases DEPS yaml_case headrace::operator_admission)
 headrace_test(operator/admission/loader_resources DEPS headrace::operator_inject)
+headrace_test(operator/admission/review_shape DEPS headrace::operator_admission)
 headrace_test(operator/admission/server DEPS headrace::operator_admission)
 headrace_test(operator/pod/injected DEPS headrace::operator_pod)
 headrace_test(operator/admission/workload DEPS headrace::operator_inject)
 headrace_test(crds/schema DEPS yaml_case headrace::common_spec)
+
+# `make fuzz-admission` sends a million; a run's worth of seconds here, in the memory that the sanitizers take.
+add_executable(admission_flood flood/admission_flood.cc flood/hostile_requests.cc flood/peer.cc)
+target_link_libraries(admission_flood PRIVATE headrace::operator_lib headrace::operator_admission headrace::common_net OpenSSL::SSL Threads::Threads)
+set_target_properties(admission_flood PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+add_test(NAME operator/admission/flood COMMAND admission_flood 4000 1500)
+set_tests_properties(operator/admission/flood PROPERTIES LABELS unit TIMEOUT 120)

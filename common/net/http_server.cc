@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "common/net/connections.h"
 
 namespace headrace {
 namespace {
@@ -30,6 +31,7 @@ using Tcp = asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr uint32_t kMaxHeaderBytes = 16 << 10;
+constexpr size_t kMaxBufferBytes = 2 * kMaxHeaderBytes;  // what is read at a time, and kept while a connection idles
 // How long the acceptor rests after an error such as EMFILE: long enough not to spin, short for a prober.
 constexpr auto kAcceptRest = std::chrono::milliseconds(100);
 
@@ -53,20 +55,19 @@ struct HttpServer::State {
   void Run();
   void Accept();
   void OnAccept(error_code error, Tcp::socket socket);
-  // A session ended: counts it and wakes an acceptor that waits for room.
-  void Release();
   // The TLS context for the next connection, rebuilt when the key pair changed; null if there is none yet.
   std::shared_ptr<ssl::context> TlsContext();
-  HttpResponse Handle(const http::request<http::string_body>& message);
+  HttpResponse Handle(http::request<http::string_body> message);
 
   const HttpServerOptions options;
   const HttpHandler handler;
   uint16_t port = 0;
 
   std::atomic<bool> stopping = false;
+  Connections connections{static_cast<size_t>(options.max_connections), options.max_bodies_bytes, [this] {
+                            if (!stopping) asio::post(accept_strand, [this] { Accept(); });
+                          }};
   std::mutex mutex;
-  int connections = 0;                           // guarded by mutex
-  bool paused = false;                           // guarded by mutex: at the cap, nothing is being accepted
   std::shared_ptr<const TlsKeyPair> tls_source;  // guarded by mutex: what tls_context was built from
   std::shared_ptr<ssl::context> tls_context;     // guarded by mutex
 
@@ -86,9 +87,16 @@ class Session : public std::enable_shared_from_this<Session<Stream, Server>> {
   // `tls` (may be null) is what `stream` was made with: it must outlive the stream.
   Session(Server& server, std::shared_ptr<ssl::context> tls, Stream stream)
       : server_(server), tls_(std::move(tls)), stream_(std::move(stream)) {}
-  ~Session() { server_.Release(); }
+  ~Session() {
+    if (place_) server_.connections.Leave(*place_);
+  }
 
   void Run() {
+    place_ = server_.connections.Enter([weak = this->weak_from_this(), executor = stream_.get_executor()] {
+      asio::post(executor, [weak] {
+        if (const auto self = weak.lock()) beast::get_lowest_layer(self->stream_).close();
+      });
+    });
     asio::dispatch(stream_.get_executor(), [self = this->shared_from_this()] { self->Start(); });
   }
 
@@ -127,17 +135,37 @@ class Session : public std::enable_shared_from_this<Session<Stream, Server>> {
     parser_->header_limit(kMaxHeaderBytes);
     parser_->body_limit(server_.options.max_body_bytes);
     Arm();
-    http::async_read(stream_, buffer_, *parser_, [self = this->shared_from_this()](error_code error, size_t) {
-      if (!error) return self->Answer();
-      if (const int status = StatusOfParseError(error); status != 0) return self->Refuse(status, error.message());
-      self->Close();
+    server_.connections.Await(*place_);
+    http::async_read_header(stream_, buffer_, *parser_, [self = this->shared_from_this()](error_code error, size_t) {
+      if (error) return self->Failed(error);
+      self->ReadBody();
     });
   }
 
-  void Answer() {
-    const http::request<http::string_body> message = parser_->release();
-    Write(server_.Handle(message), message.version(), message.keep_alive());
+  void ReadBody() {
+    const auto length = parser_->content_length();
+    const uint64_t bytes = length ? *length : parser_->chunked() ? server_.options.max_body_bytes : 0;
+    if (!server_.connections.Take(*place_, bytes)) return Refuse(503, "too many large requests at a time");
+    http::async_read(stream_, buffer_, *parser_, [self = this->shared_from_this()](error_code error, size_t) {
+      if (error) return self->Failed(error);
+      self->Answer();
+    });
   }
+
+  void Failed(const error_code& error) {
+    if (const int status = StatusOfParseError(error); status != 0) return Refuse(status, error.message());
+    Close();
+  }
+
+  void Answer() {
+    http::request<http::string_body> message = parser_->release();
+    const unsigned version = message.version();
+    const bool keep_alive = message.keep_alive();
+    server_.connections.Hold(*place_);
+    HttpResponse answer = server_.Handle(std::move(message));
+    Write(std::move(answer), version, keep_alive);
+  }
+
 
   void Refuse(int status, const std::string& why) { Write({.status = status, .body = why + "\n"}, 11, false); }
 
@@ -150,6 +178,7 @@ class Session : public std::enable_shared_from_this<Session<Stream, Server>> {
     response_.keep_alive(keep_alive);
     response_.prepare_payload();
     Arm();
+    server_.connections.Await(*place_);
     http::async_write(stream_, response_, [self = this->shared_from_this()](error_code error, size_t) {
       if (error || !self->response_.keep_alive()) return self->Close();
       self->Idle();
@@ -169,7 +198,8 @@ class Session : public std::enable_shared_from_this<Session<Stream, Server>> {
   Server& server_;
   const std::shared_ptr<ssl::context> tls_;
   Stream stream_;
-  beast::flat_buffer buffer_;
+  std::optional<Connections::Place> place_;
+  beast::flat_buffer buffer_{kMaxBufferBytes};
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
 };
@@ -179,6 +209,9 @@ std::shared_ptr<ssl::context> MakeTlsContext(const TlsKeyPair& pair) {
   context->set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1);
   context->use_certificate_chain(asio::buffer(pair.certificate_pem));
   context->use_private_key(asio::buffer(pair.private_key_pem), ssl::context::pem);
+  // Peers are many and cost little: no sessions are kept for them (tickets are enough), nor buffers while they idle.
+  SSL_CTX_set_session_cache_mode(context->native_handle(), SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);
   return context;
 }
 
@@ -222,12 +255,6 @@ void HttpServer::State::OnAccept(error_code error, Tcp::socket socket) {
     });
     return;
   }
-  bool room = true;
-  {
-    const std::lock_guard lock(mutex);
-    room = ++connections < options.max_connections;
-    paused = !room;
-  }
   error_code ignored;
   socket.set_option(Tcp::no_delay(true), ignored);
   if (options.tls) {
@@ -236,32 +263,21 @@ void HttpServer::State::OnAccept(error_code error, Tcp::socket socket) {
       std::make_shared<Session<decltype(stream), State>>(*this, std::move(tls), std::move(stream))->Run();
     } else {
       socket.close(ignored);
-      Release();
     }
   } else {
     std::make_shared<Session<beast::tcp_stream, State>>(*this, nullptr, beast::tcp_stream(std::move(socket)))->Run();
   }
-  if (room) Accept();
+  if (connections.HasRoom()) Accept();
 }
 
-void HttpServer::State::Release() {
-  const std::lock_guard lock(mutex);
-  --connections;
-  if (!paused || stopping) return;
-  paused = false;
-  asio::post(accept_strand, [this] {
-    if (!stopping) Accept();
-  });
-}
-
-HttpResponse HttpServer::State::Handle(const http::request<http::string_body>& message) {
+HttpResponse HttpServer::State::Handle(http::request<http::string_body> message) {
   HttpRequest request;
   request.method = std::string(message.method_string());
   const std::string target(message.target());
   const size_t mark = target.find('?');
   request.path = target.substr(0, mark);
   if (mark != std::string::npos) request.query = target.substr(mark + 1);
-  request.body = message.body();
+  request.body = std::move(message.body());
   try {
     return handler(request);
   } catch (const std::exception& error) {

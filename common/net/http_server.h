@@ -1,7 +1,8 @@
 // A small HTTP/1.1 server on Boost.Beast for admission reviews, probes and metrics; plain or TLS.
 //
 // Bounded everywhere, since any pod may reach it: header and body limits, handshake/read/write timers, a cap on
-// connections. One malformed request costs its own connection, never the process.
+// connections and on the memory of their requests, at which those go whose peers were awaited longest (connections.h).
+// One malformed request costs its own connection, never the process.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,7 @@ struct HttpServerOptions {
   int threads = 1;
   int max_connections = 256;
   uint64_t max_body_bytes = 4 << 20;
+  uint64_t max_bodies_bytes = 64 << 20;  // of all requests at a time
   int timeout_ms = 10000;  // for each handshake, request read and response write
   // Between the requests of a connection; 0: timeout_ms. Longer than what clients that keep connections keep them, so
   // that it is they who close.

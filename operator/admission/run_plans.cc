@@ -48,14 +48,13 @@ std::string RunPlans::HashOf(const Run& run, const json& pod, const json& input,
   if (pods_ == nullptr || config_maps_ == nullptr) return "";
   const std::string current = names::PlanConfigMapName(run.input, current_hash);
   bool older = false;
-  for (const kube::Object& map : config_maps_->List(run.name_space)) {
-    older = older || (kube::LabelOf(*map, names::kInputLabel) == run.input && kube::NameOf(*map) != current);
-  }
+  const std::string input_key = run.name_space + "/" + run.input;
+  for (const kube::Object& map : config_maps_->Indexed(input_key)) older = older || kube::NameOf(*map) != current;
   if (!older) return "";
-  for (const kube::Object& sibling : pods_->List(run.name_space)) {
+  for (const kube::Object& sibling : pods_->Indexed(input_key)) {
     const std::string hash = kube::AnnotationOf(*sibling, names::kInjectedAnnotation);
-    if (hash.empty() || hash == current_hash || kube::LabelOf(*sibling, names::kInputLabel) != run.input ||
-        RunIdOf(*sibling) != run.id || kube::LabelOf(*sibling, kRevisionLabel) != revision) {
+    if (hash.empty() || hash == current_hash || RunIdOf(*sibling) != run.id ||
+        kube::LabelOf(*sibling, kRevisionLabel) != revision) {
       continue;
     }
     if (config_maps_->Get(run.name_space + "/" + names::PlanConfigMapName(run.input, hash)) != nullptr) return hash;

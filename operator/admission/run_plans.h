@@ -21,7 +21,7 @@ class RunPlans {
     std::string input;
     std::string id;  // empty: a pod by itself, which begins its own
   };
-  // The caches (not owned; may be null: nothing is known) must outlive this.
+  // The caches (not owned; may be null: nothing is known; indexed by InputKeyOf) must outlive this.
   RunPlans(const kube::Store* pods, const kube::Store* config_maps) : pods_(pods), config_maps_(config_maps) {}
 
   // The plan that the run is bound to, where it is not the current one and its ConfigMap is still there. By, in this

@@ -1,7 +1,11 @@
 #include "operator/admission/server.h"
 
+#include <malloc.h>
+
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -12,6 +16,7 @@
 #include "common/spec/names.h"
 #include "common/spec/plan.h"
 #include "operator/admission/reinjection.h"
+#include "operator/admission/review_shape.h"
 #include "operator/admission/run_plans.h"
 #include "operator/admission/workload.h"
 #include "operator/kube/object.h"
@@ -20,6 +25,11 @@ namespace headrace::op {
 namespace {
 
 using nlohmann::json;
+
+// Of a review's JSON: pods nest some 15 deep, fields that others manage some 20. A tree of values is copied and printed
+// by recursion, and takes some 100 bytes a value: the larger ones are answered one at a time.
+constexpr size_t kMostDepth = 100;
+constexpr size_t kLargeValues = 20000;
 
 // What a review comes to. `patch` and `warnings` are used if allowed, `message` if not.
 struct Verdict {
@@ -49,8 +59,8 @@ Verdict Denied(std::string_view reason, std::string message, int code = 403) {
   return verdict;
 }
 
-// Levenshtein's distance.
-size_t EditDistance(std::string_view a, std::string_view b) {
+// Levenshtein's distance; `limit` where it is that or more.
+size_t EditDistance(std::string_view a, std::string_view b, size_t limit) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
@@ -61,6 +71,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
       diagonal = row[k + 1];
       row[k + 1] = std::min({row[k] + 1, row[k + 1] + 1, substituted});
     }
+    if (*std::min_element(row.begin(), row.end()) >= limit) return limit;
   }
   return row[b.size()];
 }
@@ -75,7 +86,24 @@ class Reviewer {
       return {404, "text/plain; charset=utf-8",
               std::string("POST ") + kInjectPath + " and " + kInjectTemplatePath + " are all there is here\n"};
     }
-    const json review = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
+    const ReviewShape shape = ShapeOf(request.body);
+    if (shape.depth > kMostDepth) {
+      return {400, "text/plain; charset=utf-8",
+              "the body nests deeper than " + std::to_string(kMostDepth) + ": no review does\n"};
+    }
+    if (shape.values <= kLargeValues) return Review(request.body, of_template);
+    const std::unique_lock alone(large_, std::try_to_lock);
+    if (!alone.owns_lock()) {
+      return {503, "text/plain; charset=utf-8", "another review as large is being answered: try again\n"};
+    }
+    HttpResponse answer = Review(request.body, of_template);
+    ::malloc_trim(0);  // what it took goes back to the system
+    return answer;
+  }
+
+ private:
+  HttpResponse Review(const std::string& body, bool of_template) const {
+    const json review = json::parse(body, nullptr, /*allow_exceptions=*/false);
     const std::string uid = kube::StringAt(review, {"request", "uid"});
     if (uid.empty() || kube::StringAt(review, {"apiVersion"}) != "admission.k8s.io/v1") {
       return {400, "text/plain; charset=utf-8", "the body is no AdmissionReview of admission.k8s.io/v1\n"};
@@ -94,7 +122,6 @@ class Reviewer {
     return {http_status, "application/json", Envelope(uid, verdict).dump()};
   }
 
- private:
   static json Envelope(const std::string& uid, const Verdict& verdict) {
     json response = {{"uid", uid}, {"allowed", verdict.allowed}};
     if (!verdict.allowed) {
@@ -130,7 +157,7 @@ class Reviewer {
 
     const Result<World> world = FindWorld(pod, [&](std::string_view kind, const std::string& name) -> kube::Object {
       const kube::Store* store = kind == "Job" ? deps_.jobs : kind == "StatefulSet" ? deps_.stateful_sets : nullptr;
-      return store == nullptr ? nullptr : store->WaitFor(name_space + "/" + name, deps_.owner_wait);
+      return store == nullptr ? nullptr : Await(*store, name_space + "/" + name, deps_.owner_wait);
     });
     if (!world.ok()) {
       const bool wait = world.status().code() == Code::kUnavailable;
@@ -167,7 +194,7 @@ class Reviewer {
   // Fills `asked`, or says why not.
   std::optional<Verdict> Find(const json& pod, const std::string& name_space, Asked* asked) const {
     const std::string name = kube::LabelOf(pod, names::kInputLabel);
-    asked->input = deps_.inputs->WaitFor(name_space + "/" + name, deps_.input_wait);
+    asked->input = Await(*deps_.inputs, name_space + "/" + name, deps_.input_wait);
     if (asked->input == nullptr) return Denied("InputNotFound", NoSuchInput(name_space, name));
     const std::string where = "DistributedInput \"" + name + "\" in namespace " + name_space;
     if (!kube::StringAt(*asked->input, {"metadata", "deletionTimestamp"}).empty()) {
@@ -181,6 +208,15 @@ class Reviewer {
     }
     asked->plan = CompilePlan(std::move(spec).value(), name_space + "/" + name);
     return std::nullopt;
+  }
+
+  // What is not in the cache yet is waited for; not, where many wait already.
+  kube::Object Await(const kube::Store& store, const std::string& key, std::chrono::milliseconds timeout) const {
+    kube::Object found = store.Get(key);
+    if (found != nullptr) return found;
+    if (++waiting_ <= deps_.most_waiting) found = store.WaitFor(key, timeout);
+    --waiting_;
+    return found;
   }
 
   Verdict Inject(const json& pod, const Asked& asked, const World& world, std::string_view reason) const {
@@ -210,12 +246,13 @@ class Reviewer {
   std::string NoSuchInput(const std::string& name_space, const std::string& name) const {
     std::string message = "no DistributedInput \"" + name + "\" in namespace " + name_space;
     std::string nearest;
-    size_t best = name.size() / 3 + 2;  // further off is no misspelling
-    for (const kube::Object& input : deps_.inputs->List(name_space)) {
-      const std::string candidate = kube::NameOf(*input);
-      if (const size_t distance = EditDistance(name, candidate); distance < best) {
+    size_t best = std::min<size_t>(name.size() / 3 + 2, 8);  // further off is no misspelling
+    for (const std::string& key : deps_.inputs->Keys()) {
+      const kube::NamespacedName candidate = kube::SplitKey(key);
+      if (candidate.name_space != name_space) continue;
+      if (const size_t distance = EditDistance(name, candidate.name, best); distance < best) {
         best = distance;
-        nearest = candidate;
+        nearest = candidate.name;
       }
     }
     if (!nearest.empty()) return message + "; did you mean \"" + nearest + "\"?";
@@ -224,9 +261,18 @@ class Reviewer {
 
   const AdmissionDeps deps_;
   mutable RunPlans run_plans_;
+  mutable std::atomic<int> waiting_ = 0;
+  mutable std::mutex large_;
 };
 
 }  // namespace
+
+HttpServerOptions WebhookServerOptions() {
+  HttpServerOptions options;
+  options.threads = 16;               // a review may wait for a cache; it uses no processor meanwhile
+  options.idle_timeout_ms = 120'000;  // longer than the API server keeps idle connections, so that it closes them
+  return options;
+}
 
 HttpHandler MakeAdmissionHandler(AdmissionDeps deps) {
   auto reviewer = std::make_shared<const Reviewer>(std::move(deps));

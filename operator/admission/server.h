@@ -22,7 +22,7 @@ struct AdmissionDeps {
   const kube::Store* inputs = nullptr;
   const kube::Store* jobs = nullptr;
   const kube::Store* stateful_sets = nullptr;
-  // Where a pod's siblings and the plan they are pinned to are found.
+  // Where a pod's siblings and the plan they are pinned to are found; indexed by InputKeyOf (operator/pod/input_key.h).
   const kube::Store* pods = nullptr;
   const kube::Store* config_maps = nullptr;
 
@@ -31,11 +31,16 @@ struct AdmissionDeps {
   // How long a request may wait for an input or an owner made a moment ago to reach the caches.
   std::chrono::milliseconds input_wait{1000};
   std::chrono::milliseconds owner_wait{3000};
+  // How many may wait at a time: fewer than the server has threads, so that others are answered meanwhile.
+  int most_waiting = 8;
 
   // Called once for each review. result: "injected", "skipped", "denied" or "error"; reason: one of a few CamelCase
   // words. May be null.
   std::function<void(std::string_view result, std::string_view reason)> on_review;
 };
+
+// Threads and timeouts of the server in front of the handler; port and certificate are the caller's to set.
+HttpServerOptions WebhookServerOptions();
 
 // Serves POST /inject-pod and /inject-template; anything else is 404. Thread-safe.
 HttpHandler MakeAdmissionHandler(AdmissionDeps deps);

@@ -25,6 +25,7 @@ Informer::Informer(HttpTransport* transport, Client* client, InformerOptions opt
     : transport_(transport),
       client_(client),
       options_(std::move(options)),
+      store_(options_.index),
       streams_lists_(options_.stream_lists),
       random_(std::random_device{}()) {}
 
@@ -189,7 +190,7 @@ Status Informer::OnLine(std::string_view line) {
 void Informer::Put(json object) {
   object["metadata"].erase("managedFields");
   if (options_.slim) options_.slim(object);
-  auto now = std::make_shared<const json>(std::move(object));
+  const auto now = std::make_shared<const json>(std::move(object));
   const Object before = store_.Put(now);
   // A new list repeats what did not change.
   if (before && ResourceVersionOf(*before) == ResourceVersionOf(*now) && UidOf(*before) == UidOf(*now)) return;

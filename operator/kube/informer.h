@@ -42,6 +42,7 @@ struct InformerOptions {
   std::string name_space = {};                     // empty: all
   std::string label_selector = {};                 // empty: all
   std::function<void(nlohmann::json&)> slim = {};  // drops what nobody reads, before storing; may be null
+  Store::Index index = {};                         // of the store, over what is left; may be null
   bool stream_lists = true;                        // ask for the list as a stream first
   std::chrono::seconds watch_timeout{290};         // the server ends the watch then
   std::chrono::milliseconds idle_margin{5000};     // ... and this much later it counts as dead

@@ -5,21 +5,45 @@
 #include "operator/kube/object.h"
 
 namespace headrace::kube {
+namespace {
 
-std::string KeyOf(const nlohmann::json& object) { return NamespaceOf(object) + "/" + NameOf(object); }
+using nlohmann::json;
 
-Object Store::Get(const std::string& key) const {
-  const std::lock_guard lock(mutex_);
-  const auto it = objects_.find(key);
-  return it == objects_.end() ? nullptr : it->second;
+std::string Pack(const json& object) {
+  const std::vector<uint8_t> bytes = json::to_msgpack(object);
+  return {bytes.begin(), bytes.end()};
 }
 
-std::vector<Object> Store::List(std::string_view name_space) const {
-  const std::string prefix = std::string(name_space) + "/";
+Object Unpack(const std::string& packed) { return std::make_shared<const json>(json::from_msgpack(packed)); }
+
+}  // namespace
+
+std::string KeyOf(const json& object) { return NamespaceOf(object) + "/" + NameOf(object); }
+
+Store::Store(Index index) : index_(std::move(index)) {}
+
+Object Store::Get(const std::string& key) const {
+  std::string packed;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = objects_.find(key);
+    if (it == objects_.end()) return nullptr;
+    packed = it->second;
+  }
+  return Unpack(packed);  // outside the lock, as it takes longer than all else
+}
+
+std::vector<Object> Store::Indexed(const std::string& value) const {
+  std::vector<std::string> packed;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto keys = by_value_.find(value);
+    if (keys == by_value_.end()) return {};
+    for (const std::string& key : keys->second) packed.push_back(objects_.at(key));
+  }
   std::vector<Object> found;
-  const std::lock_guard lock(mutex_);
-  for (auto it = objects_.lower_bound(prefix); it != objects_.end() && it->first.starts_with(prefix); ++it)
-    found.push_back(it->second);
+  found.reserve(packed.size());
+  for (const std::string& object : packed) found.push_back(Unpack(object));
   return found;
 }
 
@@ -37,23 +61,27 @@ size_t Store::Size() const {
 }
 
 Object Store::WaitFor(const std::string& key, std::chrono::milliseconds timeout) const {
-  std::unique_lock lock(mutex_);
-  Object found;
-  appeared_.wait_for(lock, timeout, [&] {
-    const auto it = objects_.find(key);
-    if (it != objects_.end()) found = it->second;
-    return found != nullptr;
-  });
-  return found;
+  {
+    std::unique_lock lock(mutex_);
+    appeared_.wait_for(lock, timeout, [&] { return objects_.contains(key); });
+  }
+  return Get(key);
 }
 
-Object Store::Put(Object object) {
-  std::string key = KeyOf(*object);
+Object Store::Put(const Object& object) {
+  const std::string key = KeyOf(*object);
+  std::string packed = Pack(*object);
+  const std::string value = index_ ? index_(*object) : "";
   Object replaced;
   {
     const std::lock_guard lock(mutex_);
-    Object& slot = objects_[std::move(key)];
-    replaced = std::exchange(slot, std::move(object));
+    Packed& slot = objects_[key];
+    if (!slot.empty()) {
+      replaced = Unpack(slot);
+      Unlist(key, *replaced);
+    }
+    slot = std::move(packed);
+    if (!value.empty()) by_value_[value].insert(key);
   }
   appeared_.notify_all();
   return replaced;
@@ -63,9 +91,17 @@ Object Store::Delete(const std::string& key) {
   const std::lock_guard lock(mutex_);
   const auto it = objects_.find(key);
   if (it == objects_.end()) return nullptr;
-  Object removed = std::move(it->second);
+  Object removed = Unpack(it->second);
+  Unlist(key, *removed);
   objects_.erase(it);
   return removed;
+}
+
+void Store::Unlist(const std::string& key, const json& object) {
+  const auto keys = by_value_.find(index_ ? index_(object) : "");
+  if (keys == by_value_.end()) return;
+  keys->second.erase(key);
+  if (keys->second.empty()) by_value_.erase(keys);
 }
 
 }  // namespace headrace::kube

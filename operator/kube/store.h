@@ -1,16 +1,18 @@
 // The informer's cache of one resource: "namespace/name" -> object, as JSON.
 //
-// Thread-safe. Objects are immutable once stored: readers keep what they got for as long as they like.
+// Objects are kept as MessagePack, a tenth of what they take as a tree, and read as trees of the reader's own; a cluster
+// has many of them, and a reader needs few at a time. Thread-safe.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace headrace::kube {
@@ -22,23 +24,34 @@ std::string KeyOf(const nlohmann::json& object);
 
 class Store {
  public:
+  // The value under which Indexed finds an object; empty: under none.
+  using Index = std::function<std::string(const nlohmann::json& object)>;
+  explicit Store(Index index = {});
+
   // Null if there is none.
   Object Get(const std::string& key) const;
-  // All objects of one namespace, in the order of their names.
-  std::vector<Object> List(std::string_view name_space) const;
+  // The objects with this value of the index, in the order of their keys; what else is stored costs nothing.
+  std::vector<Object> Indexed(const std::string& value) const;
   std::vector<std::string> Keys() const;
   size_t Size() const;
   // As Get, but waits up to `timeout` for the object to appear.
   Object WaitFor(const std::string& key, std::chrono::milliseconds timeout) const;
 
   // For the informer and for tests. Put returns what it replaced, Delete what it removed; null if nothing.
-  Object Put(Object object);
+  Object Put(const Object& object);
   Object Delete(const std::string& key);
 
  private:
+  using Packed = std::string;
+
+  // REQUIRES mutex_.
+  void Unlist(const std::string& key, const nlohmann::json& object);
+
+  const Index index_;
   mutable std::mutex mutex_;
   mutable std::condition_variable appeared_;
-  std::map<std::string, Object, std::less<>> objects_;  // guarded by mutex_
+  std::map<std::string, Packed> objects_;                 // guarded by mutex_
+  std::map<std::string, std::set<std::string>> by_value_;  // of the index -> keys; guarded by mutex_
 };
 
 }  // namespace headrace::kube

@@ -31,10 +31,8 @@ std::map<std::string, kube::Object> OwnersOfRuns(const Caches& caches, const Obs
 
 std::set<std::string> PlansOfTemplates(const Caches& caches, const Observed& observed) {
   std::set<std::string> hashes;
-  for (const kube::Object& job : caches.jobs->List(observed.name_space)) {
-    const json made = job->value("/spec/template"_json_pointer, json());
-    if (kube::LabelOf(made, names::kInputLabel) != observed.name) continue;
-    hashes.insert(kube::AnnotationOf(made, names::kInjectedAnnotation));
+  for (const kube::Object& job : caches.jobs->Indexed(observed.name_space + "/" + observed.name)) {
+    hashes.insert(kube::StringAt(*job, {"spec", "template", "metadata", "annotations", names::kInjectedAnnotation}));
   }
   return hashes;
 }
@@ -52,14 +50,8 @@ std::optional<Observed> Observe(const Caches& caches, const std::string& key,
   observed.name_space = name.name_space;
   observed.name = name.name;
   observed.now = now;
-  const auto mine = [&](const kube::Object& object) {
-    return kube::LabelOf(*object, names::kInputLabel) == observed.name;
-  };
-  for (kube::Object& map : caches.config_maps->List(observed.name_space)) {
-    if (mine(map)) observed.plans.push_back(std::move(map));
-  }
-  for (kube::Object& pod : caches.pods->List(observed.name_space)) {
-    if (!mine(pod)) continue;
+  observed.plans = caches.config_maps->Indexed(key);
+  for (kube::Object& pod : caches.pods->Indexed(key)) {
     if (!kube::AnnotationOf(*pod, names::kInjectedAnnotation).empty()) {
       observed.pods.push_back(std::move(pod));
     } else if (!HasEnded(*pod) && kube::AnnotationOf(*pod, names::kNotInjectedAnnotation).empty()) {

@@ -30,6 +30,8 @@ struct Observed {
   std::chrono::system_clock::time_point now;
 };
 
+// Pods and ConfigMaps are indexed by InputKeyOf, Jobs by TemplateInputKeyOf (operator/pod/input_key.h): what else is in
+// the namespace costs nothing.
 struct Caches {
   const kube::Store* inputs = nullptr;
   const kube::Store* pods = nullptr;

@@ -90,9 +90,25 @@ TEST(SlimTest, AnInjectedTemplateKeepsItsPlan) {
     "metadata": {"labels": {"headrace.dev/input": "clicks"}, "annotations": {"headrace.dev/injected-plan": "h"}}}}})"));
 }
 
-TEST(SlimTest, OddWorkloadsPass) {
+TEST(SlimTest, AServiceKeepsWhatOursIsHeldTo) {
+  json service = json::parse(R"({
+    "metadata": {"name": "s", "uid": "u", "selfLink": "x"},
+    "spec": {"clusterIP": "None", "clusterIPs": ["None"], "ipFamilies": ["IPv4"], "publishNotReadyAddresses": true,
+             "selector": {"a": "b"}, "ports": [{"name": "p", "port": 1, "protocol": "TCP", "targetPort": 1}]},
+    "status": {"loadBalancer": {}}})");
+  SlimService(service);
+  EXPECT_EQ(service, json::parse(R"({
+    "metadata": {"name": "s", "uid": "u"},
+    "spec": {"clusterIP": "None", "publishNotReadyAddresses": true, "selector": {"a": "b"},
+             "ports": [{"name": "p", "port": 1, "protocol": "TCP"}]}})"));
+}
+
+TEST(SlimTest, OddObjectsPass) {
   for (json odd : {json::object(), json{{"metadata", 1}, {"spec", "x"}, {"status", json::array()}},
-                   json{{"spec", {{"template", 1}}}, {"status", {{"conditions", {1}}}}}}) {
+                   json{{"spec", {{"template", 1}}}, {"status", {{"conditions", {1}}}}},
+                   json{{"spec", {{"ports", {1}}}}}, json{{"spec", {{"ports", 1}}}}}) {
+    json service = odd;
+    SlimService(service);
     SlimWorkload(odd);
   }
 }

@@ -10,6 +10,7 @@
 #include "common/spec/object_names.h"
 #include "operator/admission/reinjection.h"
 #include "operator/admission/server.h"
+#include "operator/pod/input_key.h"
 #include "tests/operator/yaml_case.h"
 
 namespace headrace::op {
@@ -87,7 +88,7 @@ class Webhook {
   const std::string& counted() const { return counted_; }
 
  private:
-  kube::Store inputs_, jobs_, stateful_sets_, config_maps_, pods_;
+  kube::Store inputs_, jobs_, stateful_sets_, config_maps_{InputKeyOf}, pods_{InputKeyOf};
   HttpHandler handler_;
   std::string counted_;
 };

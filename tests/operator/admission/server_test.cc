@@ -9,6 +9,7 @@
 
 #include "common/net/base64.h"
 #include "common/spec/plan.h"
+#include "operator/pod/input_key.h"
 
 namespace headrace::op {
 namespace {
@@ -48,11 +49,13 @@ class ServerTest : public ::testing::Test {
     deps.config_maps = &config_maps_;
     deps.loader.image = "loader";
     deps.input_wait = deps.owner_wait = wait_;
+    deps.most_waiting = most_waiting_;
     deps.on_review = [this](std::string_view result, std::string_view) { counted_ = result; };
     return MakeAdmissionHandler(deps);
   }
-  kube::Store inputs_, jobs_, stateful_sets_, pods_, config_maps_;
+  kube::Store inputs_, jobs_, stateful_sets_, pods_{InputKeyOf}, config_maps_{InputKeyOf};
   std::chrono::milliseconds wait_{0};
+  int most_waiting_ = 8;
   std::string counted_;
 };
 
@@ -119,6 +122,34 @@ json JobCreation() {
               {"template",
                {{"metadata", {{"labels", {{"headrace.dev/input", "numbers"}}}}},
                 {"spec", {{"containers", json::array({{{"name", "trainer"}}})}}}}}}}}}};
+}
+
+TEST_F(ServerTest, WhereManyWaitTheNextIsAnsweredAtOnce) {
+  wait_ = std::chrono::hours(1);
+  most_waiting_ = 0;
+  const json answer =
+      json::parse(Handler()({"POST", "/inject-pod", "", ReviewOf(CreationOf(OptedIn())).dump()}).body).at("response");
+  EXPECT_EQ(answer["allowed"], false);
+  EXPECT_EQ(answer["status"]["reason"], "InputNotFound");
+}
+
+// Copying such a tree, or only letting go of it, would take more stack than a thread has.
+TEST_F(ServerTest, RefusesWhatNestsDeeperThanAnyReview) {
+  constexpr size_t kDepth = 500'000;
+  json deep = JobCreation();
+  deep["object"]["spec"]["template"]["x"] = "HERE";
+  std::string body = ReviewOf(deep).dump();
+  body.replace(body.find("\"HERE\""), 6, std::string(kDepth, '[') + std::string(kDepth, ']'));
+  const HttpResponse answer = Handler()({"POST", "/inject-template", "", body});
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_NE(answer.body.find("nests deeper"), std::string::npos);
+}
+
+TEST_F(ServerTest, AnswersALargeReview) {
+  inputs_.Put(NumbersInput());
+  json large = CreationOf(OptedIn());
+  for (int i = 0; i < 30000; ++i) large["object"]["metadata"]["finalizers"].push_back("x");
+  EXPECT_EQ(Handler()({"POST", "/inject-pod", "", ReviewOf(large).dump()}).status, 200);
 }
 
 json Answer(const HttpHandler& handler, const char* path, const json& request) {

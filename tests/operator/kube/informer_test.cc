@@ -62,7 +62,7 @@ TEST_F(InformerTest, ListsInPagesThenFollowsChanges) {
   for (const char* name : {"a", "b", "c", "d", "e"}) api_.Put(kPods, Pod(name));
   Start();
   EXPECT_EQ(Lists(), 3u);
-  EXPECT_EQ(informer_->store().List("ml").size(), 5u);
+  EXPECT_EQ(informer_->store().Size(), 5u);
   json changed = Pod("c");
   changed["spec"]["nodeName"] = "n1";
   api_.Put(kPods, changed);
@@ -284,14 +284,55 @@ TEST_F(StreamedListTest, AfterALostHistoryWhatIsNotInItIsGone) {
   EXPECT_EQ(Lists(), 0u);
 }
 
+TEST(StoreTest, GivesBackWhatWasPut) {
+  Store store;
+  const auto object = std::make_shared<const json>(json::parse(R"({
+    "metadata": {"namespace": "ml", "name": "a"},
+    "spec": {"text": "\u00e9\u0000", "numbers": [0, -1, 9223372036854775807, 0.5], "none": null, "flags": [true, false]}})"));
+  EXPECT_EQ(store.Put(object), nullptr);
+  EXPECT_EQ(*store.Get("ml/a"), *object);
+  const auto changed = std::make_shared<const json>(Pod("a"));
+  EXPECT_EQ(*store.Put(changed), *object);
+  EXPECT_EQ(*store.Delete("ml/a"), *changed);
+}
+
+TEST(StoreTest, FindsByItsIndexWhatIsStoredNow) {
+  Store store([](const json& object) { return object.value("group", ""); });
+  const auto put = [&](const char* name, const char* group) {
+    json pod = Pod(name);
+    pod["group"] = group;
+    store.Put(std::make_shared<const json>(pod));
+  };
+  const auto names = [&](const char* group) {
+    std::string all;
+    for (const Object& object : store.Indexed(group)) all += object->at("metadata").at("name").get<std::string>();
+    return all;
+  };
+  put("b", "x");
+  put("a", "x");
+  put("c", "y");
+  put("d", "");
+  EXPECT_EQ(names("x"), "ab");
+  EXPECT_EQ(names("y"), "c");
+  EXPECT_EQ(names(""), "") << "what has no value is found under none";
+  put("a", "y");
+  EXPECT_EQ(names("x"), "b");
+  EXPECT_EQ(names("y"), "ac");
+  put("a", "");
+  store.Delete("ml/b");
+  store.Delete("ml/d");
+  EXPECT_EQ(names("x"), "");
+  EXPECT_EQ(names("y"), "c");
+  EXPECT_EQ(Store().Indexed("x").size(), 0u) << "a store without an index";
+}
+
 TEST(StoreTest, WaitForSeesAnObjectThatComesLater) {
   Store store;
   EXPECT_EQ(store.WaitFor("ml/a", 1ms), nullptr);
   std::thread writer([&] { store.Put(std::make_shared<json>(Pod("a"))); });
   EXPECT_NE(store.WaitFor("ml/a", 10s), nullptr);
   writer.join();
-  EXPECT_EQ(store.List("m").size(), 0u);
-  EXPECT_EQ(store.List("ml").size(), 1u);
+  EXPECT_EQ(store.Size(), 1u);
   EXPECT_NE(store.Delete("ml/a"), nullptr);
   EXPECT_EQ(store.Delete("ml/a"), nullptr);
 }

@@ -15,6 +15,7 @@
 #include "common/spec/plan.h"
 #include "operator/kube/object.h"
 #include "operator/pod/injected.h"
+#include "operator/pod/input_key.h"
 #include "operator/reconcile/reconciler.h"
 #include "tests/operator/yaml_case.h"
 
@@ -86,7 +87,8 @@ class RecordingEvents : public kube::EventRecorder {
 };
 
 struct Cluster {
-  kube::Store inputs, pods, config_maps, services, jobs, stateful_sets;
+  kube::Store inputs, services, stateful_sets;
+  kube::Store pods{InputKeyOf}, config_maps{InputKeyOf}, jobs{TemplateInputKeyOf};
   RecordingClient client;
   RecordingEvents events;
   PeerKeys peer_keys{&client};

@@ -1,0 +1,104 @@
+#include "tests/flood/peer.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+namespace headrace::flood {
+namespace {
+
+SSL_CTX* Context() {
+  static SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
+  return context;
+}
+
+constexpr size_t kMostHead = 64 << 10;
+
+}  // namespace
+
+Peer::Peer(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const timeval limit{20, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  const int yes = 1;
+  ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  // A reset at the end: a million connections would else use up the ports.
+  const linger reset{1, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  (void)::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address);
+}
+
+Peer::~Peer() { ::close(socket_); }
+
+bool Peer::Handshake() {
+  ssl_.reset(SSL_new(Context()));
+  SSL_set_fd(ssl_.get(), socket_);
+  errno = 0;
+  const bool done = SSL_connect(ssl_.get()) == 1;
+  timed_out_ = !done && (errno == EAGAIN || errno == EWOULDBLOCK);
+  ERR_clear_error();
+  return done;
+}
+
+bool Peer::Send(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t piece = std::min<size_t>(bytes.size(), 1 << 20);
+    const ssize_t sent = ssl_ ? SSL_write(ssl_.get(), bytes.data(), static_cast<int>(piece))
+                              : ::send(socket_, bytes.data(), piece, MSG_NOSIGNAL);
+    if (sent <= 0) {
+      ERR_clear_error();
+      return false;
+    }
+    bytes.remove_prefix(static_cast<size_t>(sent));
+  }
+  return true;
+}
+
+void Peer::EndSending() {
+  if (ssl_) SSL_shutdown(ssl_.get());
+  ERR_clear_error();
+  ::shutdown(socket_, SHUT_WR);
+}
+
+int Peer::Read(char* bytes, int count) {
+  errno = 0;
+  const ssize_t got = ssl_ ? SSL_read(ssl_.get(), bytes, count) : ::recv(socket_, bytes, static_cast<size_t>(count), 0);
+  if (got <= 0) timed_out_ = errno == EAGAIN || errno == EWOULDBLOCK;
+  ERR_clear_error();
+  return static_cast<int>(got);
+}
+
+int Peer::ReadAnswer() {
+  std::string text;
+  size_t end = std::string::npos;
+  char bytes[16384];
+  while ((end = text.find("\r\n\r\n")) == std::string::npos) {
+    const int got = Read(bytes, sizeof bytes);
+    if (got <= 0 || text.size() > kMostHead) return 0;
+    text.append(bytes, static_cast<size_t>(got));
+  }
+  constexpr std::string_view kLength = "Content-Length: ";
+  const size_t at = text.find(kLength);
+  const size_t length = at < end ? std::strtoul(&text[at + kLength.size()], nullptr, 10) : 0;
+  body_ = text.substr(end + 4);
+  while (body_.size() < length) {
+    const int got = Read(bytes, sizeof bytes);
+    if (got <= 0) return 0;
+    body_.append(bytes, static_cast<size_t>(got));
+  }
+  constexpr std::string_view kVersion = "HTTP/1.1 ";
+  return text.starts_with(kVersion) ? std::atoi(&text[kVersion.size()]) : -1;
+}
+
+}  // namespace headrace::flood
