@@ -38,7 +38,9 @@ constexpr char kEverything[] = R"({
                {"map": {"feature": "s", "stringToNumber": "int64"}},
                {"map": {"feature": "i", "decodeImage": {"shape": [2, 2, 3], "resize": "Nearest"}}},
                {"map": {"feature": "r", "decodeRaw": {"dtype": "int16", "shape": [2]}}}, {"map": {"feature": "x", "as": "y", "cast": "float32"}},
-               {"map": {"feature": "y", "scale": 2, "offset": 1}}, {"map": {"feature": "x", "reshape": []}},
+               {"map": {"feature": "y", "scale": 2, "offset": 1}},
+               {"map": {"feature": "y", "scales": [2], "offsets": [1]}}, {"map": {"feature": "y", "transpose": [0]}},
+               {"map": {"feature": "x", "reshape": []}},
                {"map": {"feature": "x", "oneHot": {"depth": 2, "dtype": "int8"}}}],
   "distribution": {"strategy": "Mirrored", "autoShardPolicy": "Hint", "rebatch": "PerBatch", "replicasPerWorker": 2},
   "delivery": {"memory": "Device", "resourceClaim": "gpu", "prefetchSteps": 2, "maxBatchBytes": 9}
