@@ -147,8 +147,8 @@ struct DecodeRawOp {
 struct TransposeOp {
   std::vector<int64_t> axes;  // dimension d of the result is axes[d] of what it was
 };
-using MapOperation = std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp, DecodeImageOp, DecodeRawOp,
-                                  TransposeOp>;
+using MapOperation =
+    std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp, DecodeImageOp, DecodeRawOp, TransposeOp>;
 
 struct Map {
   std::string feature;  // the component it acts on; "": the only one

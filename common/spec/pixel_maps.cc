@@ -81,9 +81,7 @@ float Rounded(double value, DType dtype) {
   return as_float;
 }
 
-bool CanHold(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-}
+bool CanHold(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBfloat16; }
 
 // One number for each channel of a program.
 void Fill(const std::optional<double>& one, const std::vector<double>& several, double otherwise, DType dtype,
@@ -133,7 +131,8 @@ std::optional<PixelProgram> ProgramOf(const PixelMaps& maps) {
     }
     program.result = std::get<CastOp>(maps.values[i]).dtype;
     const bool last = i + 1 == maps.values.size();
-    if (!last || !CanHold(program.result) || program.within != DType::kFloat32) return std::nullopt;
+    const bool shortens = program.within == DType::kFloat32 || program.result == program.within;
+    if (!last || !CanHold(program.result) || !shortens) return std::nullopt;
   }
   return program;
 }

@@ -1,5 +1,5 @@
-// Runs of maps that are done in one pass: uint8 images that are cast, scaled, and brought from channels last to channels
-// first.
+// Runs of maps that are done in one pass: uint8 images that are cast, scaled, and brought from channels last to
+// channels first.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ namespace headrace {
 struct PixelMaps {
   static constexpr int64_t kMaxDiffering = 64;
 
-  std::vector<size_t> stages;         // of spec.pipeline, rising; of the maps, only the first can have `as`
-  std::vector<MapOperation> values;   // the casts, scales and offsets, which mean the same before and after a transpose
-  TensorSpec input;                   // of one record
+  std::vector<size_t> stages;        // of spec.pipeline, rising; of the maps, only the first can have `as`
+  std::vector<MapOperation> values;  // the casts, scales and offsets, which mean the same before and after a transpose
+  TensorSpec input;                  // of one record
   TensorSpec output;
   int64_t pixels = 1;
   int64_t channels = 1;
@@ -25,8 +25,8 @@ struct PixelMaps {
   bool channels_first = false;  // the result is [channels, pixels]
 };
 
-// The longest such run that begins with the map at `first`, of the first `stages` transformations. Between its maps there
-// may be maps of other components, and what changes no component.
+// The longest such run that begins with the map at `first`, of the first `stages` transformations. Between its maps
+// there may be maps of other components, and what changes no component.
 std::optional<PixelMaps> FindPixelMaps(const InputSpec& spec, size_t first, size_t stages);
 
 // The run as a program; none where it is more than one can hold.
