@@ -1,7 +1,8 @@
+#include "sidecar/device/image_kernel.h"
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "sidecar/device/image_kernel.h"
 #include "sidecar/device/image_tile.h"
 
 namespace headrace::device {
