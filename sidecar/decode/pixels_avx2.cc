@@ -14,18 +14,18 @@ constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 constexpr size_t kLanes = 8;
 
 // Eight values as they are written.
-template <DType kResult>
+template <DType Into>
 [[gnu::target("avx2,f16c"), gnu::always_inline]] inline void StoreEight(__m256 values, uint8_t* out) {
-  if constexpr (kResult == DType::kFloat16) {
+  if constexpr (Into == DType::kFloat16) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_cvtps_ph(values, kNearest));
   } else {
     _mm256_storeu_ps(reinterpret_cast<float*>(out), values);
   }
 }
 
-template <DType kWithin>
+template <DType Within>
 [[gnu::target("avx2,f16c"), gnu::always_inline]] inline __m256 Round(__m256 values) {
-  if constexpr (kWithin == DType::kFloat16) return _mm256_cvtph_ps(_mm256_cvtps_ph(values, kNearest));
+  if constexpr (Within == DType::kFloat16) return _mm256_cvtph_ps(_mm256_cvtps_ph(values, kNearest));
   return values;
 }
 
@@ -33,13 +33,13 @@ template <DType kWithin>
   return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(low_bytes));
 }
 
-template <DType kWithin>
+template <DType Within>
 [[gnu::target("avx2,f16c"), gnu::always_inline]] inline __m256 Step(__m256 values, __m256 scale, __m256 offset) {
-  return Round<kWithin>(_mm256_add_ps(Round<kWithin>(_mm256_mul_ps(values, scale)), offset));
+  return Round<Within>(_mm256_add_ps(Round<Within>(_mm256_mul_ps(values, scale)), offset));
 }
 
-template <DType kResult>
-constexpr size_t kValueBytes = kResult == DType::kFloat16 ? 2 : 4;
+template <DType Into>
+constexpr size_t kValueBytes = Into == DType::kFloat16 ? 2 : 4;
 
 // Values in the order in which they lie. Their channels repeat after 24 at the latest, of which three vectors are full.
 constexpr size_t kPeriod = 24;
@@ -48,7 +48,7 @@ struct Pattern {
   float offset[PixelProgram::kMaxSteps][kPeriod];
 };
 
-template <DType kWithin, DType kResult>
+template <DType Within, DType Into>
 [[gnu::target("avx2,f16c"), gnu::always_inline]] inline void OnePeriod(const PixelProgram& program,
                                                                        const Pattern& pattern, const uint8_t* in,
                                                                        uint8_t* out) {
@@ -56,13 +56,13 @@ template <DType kWithin, DType kResult>
     __m256 values = ToFloats(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(in + lane)));
     for (int k = 0; k < program.steps; ++k) {
       values =
-          Step<kWithin>(values, _mm256_loadu_ps(&pattern.scale[k][lane]), _mm256_loadu_ps(&pattern.offset[k][lane]));
+          Step<Within>(values, _mm256_loadu_ps(&pattern.scale[k][lane]), _mm256_loadu_ps(&pattern.offset[k][lane]));
     }
-    StoreEight<kResult>(values, out + lane * kValueBytes<kResult>);
+    StoreEight<Into>(values, out + lane * kValueBytes<Into>);
   }
 }
 
-template <DType kWithin, DType kResult>
+template <DType Within, DType Into>
 [[gnu::target("avx2,f16c")]] void InOrder(const PixelProgram& program, const uint8_t* image, uint8_t* out) {
   Pattern pattern;
   for (int k = 0; k < program.steps; ++k) {
@@ -75,14 +75,14 @@ template <DType kWithin, DType kResult>
   const auto count = static_cast<size_t>(program.pixels * program.channels);
   size_t i = 0;
   for (; i + kPeriod <= count; i += kPeriod) {
-    OnePeriod<kWithin, kResult>(program, pattern, image + i, out + i * kValueBytes<kResult>);
+    OnePeriod<Within, Into>(program, pattern, image + i, out + i * kValueBytes<Into>);
   }
   if (i == count) return;
   uint8_t rest[kPeriod] = {};
-  uint8_t made[kPeriod * kValueBytes<kResult>];
+  uint8_t made[kPeriod * kValueBytes<Into>];
   std::memcpy(rest, image + i, count - i);
-  OnePeriod<kWithin, kResult>(program, pattern, rest, made);
-  std::memcpy(out + i * kValueBytes<kResult>, made, (count - i) * kValueBytes<kResult>);
+  OnePeriod<Within, Into>(program, pattern, rest, made);
+  std::memcpy(out + i * kValueBytes<Into>, made, (count - i) * kValueBytes<Into>);
 }
 
 // Three channels that become planes.
@@ -106,7 +106,7 @@ struct PlaneTable {
 };
 constexpr PlaneTable kPlanes;
 
-template <DType kWithin, DType kResult>
+template <DType Within, DType Into>
 [[gnu::target("avx2,f16c"), gnu::always_inline]] inline void SixteenPixels(const PixelProgram& program,
                                                                            const uint8_t* in, uint8_t* out,
                                                                            size_t plane_bytes) {
@@ -123,37 +123,37 @@ template <DType kWithin, DType kResult>
     for (int k = 0; k < program.steps; ++k) {
       const __m256 scale = _mm256_set1_ps(program.scale[k][c]);
       const __m256 offset = _mm256_set1_ps(program.offset[k][c]);
-      low = Step<kWithin>(low, scale, offset);
-      high = Step<kWithin>(high, scale, offset);
+      low = Step<Within>(low, scale, offset);
+      high = Step<Within>(high, scale, offset);
     }
-    StoreEight<kResult>(low, out + c * plane_bytes);
-    StoreEight<kResult>(high, out + c * plane_bytes + kLanes * kValueBytes<kResult>);
+    StoreEight<Into>(low, out + c * plane_bytes);
+    StoreEight<Into>(high, out + c * plane_bytes + kLanes * kValueBytes<Into>);
   }
 }
 
-template <DType kWithin, DType kResult>
+template <DType Within, DType Into>
 [[gnu::target("avx2,f16c")]] void ToPlanes(const PixelProgram& program, const uint8_t* image, uint8_t* out) {
-  constexpr size_t kBytes = kValueBytes<kResult>;
+  constexpr size_t kBytes = kValueBytes<Into>;
   const auto pixels = static_cast<size_t>(program.pixels);
   size_t p = 0;
   for (; p + kPixels <= pixels; p += kPixels) {
-    SixteenPixels<kWithin, kResult>(program, image + p * kChannels, out + p * kBytes, pixels * kBytes);
+    SixteenPixels<Within, Into>(program, image + p * kChannels, out + p * kBytes, pixels * kBytes);
   }
   if (p == pixels) return;
   uint8_t rest[kPixels * kChannels] = {};
   uint8_t made[kPixels * kChannels * kBytes];
   std::memcpy(rest, image + p * kChannels, (pixels - p) * kChannels);
-  SixteenPixels<kWithin, kResult>(program, rest, made, kPixels * kBytes);
+  SixteenPixels<Within, Into>(program, rest, made, kPixels * kBytes);
   for (size_t c = 0; c < kChannels; ++c) {
     std::memcpy(out + (c * pixels + p) * kBytes, made + c * kPixels * kBytes, (pixels - p) * kBytes);
   }
 }
 
-template <DType kWithin, DType kResult>
+template <DType Within, DType Into>
 QuickPixels ForOrder(const PixelProgram& program) {
   // Of one channel, last is first.
-  if (!program.channels_first || program.channels == 1) return InOrder<kWithin, kResult>;
-  return program.channels == static_cast<int64_t>(kChannels) ? ToPlanes<kWithin, kResult> : nullptr;
+  if (!program.channels_first || program.channels == 1) return InOrder<Within, Into>;
+  return program.channels == static_cast<int64_t>(kChannels) ? ToPlanes<Within, Into> : nullptr;
 }
 
 }  // namespace

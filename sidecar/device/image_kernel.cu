@@ -20,22 +20,21 @@ struct Gpu {
   static __device__ float OfBfloat16(uint16_t bits) { return __bfloat162float(__ushort_as_bfloat16(bits)); }
 };
 
-template <int kChannels, DType kWithin, DType kResult>
+template <int Channels, DType Within, DType Into>
 __global__ void __launch_bounds__(kMaxThreads) QuickKernel(PixelProgram program, const Vector* images, Vector* out) {
-  __shared__ Vector staged[kTilePixels * kChannels / kVectorBytes];
+  __shared__ Vector staged[kTilePixels * Channels / kVectorBytes];
   const Tile tile = TileOf(blockIdx.x, program.pixels);
   const int thread = static_cast<int>(threadIdx.x);
   const int threads = static_cast<int>(blockDim.x);
-  Stage<kChannels>(images, program.pixels, tile, thread, threads, staged);
+  Stage<Channels>(images, program.pixels, tile, thread, threads, staged);
   __syncthreads();
-  Write<Gpu, kChannels, kWithin, kResult>(reinterpret_cast<const uint32_t*>(staged), program, tile, thread, threads,
-                                          out);
+  Write<Gpu, Channels, Within, Into>(reinterpret_cast<const uint32_t*>(staged), program, tile, thread, threads, out);
 }
 
-template <DType kWithin, DType kResult, typename Value>
+template <DType Within, DType Into, typename Value>
 __global__ void __launch_bounds__(kMaxThreads) PlaneKernel(PixelProgram program, const uint8_t* images, Value* out) {
-  WritePlane<Gpu, kWithin, kResult>(images, program, TileOf(blockIdx.x, program.pixels), static_cast<int>(threadIdx.x),
-                                    static_cast<int>(blockDim.x), out);
+  WritePlane<Gpu, Within, Into>(images, program, TileOf(blockIdx.x, program.pixels), static_cast<int>(threadIdx.x),
+                                static_cast<int>(blockDim.x), out);
 }
 
 struct Launch {
@@ -54,40 +53,39 @@ unsigned Threads(int64_t pixels, int64_t pixels_of_group) {
   return static_cast<unsigned>(threads < kMaxThreads ? threads : int64_t{kMaxThreads});
 }
 
-template <int kChannels, DType kWithin, DType kResult>
+template <int Channels, DType Within, DType Into>
 void LaunchQuick(const Launch& launch) {
   const int64_t pixels = launch.program.pixels;
   const auto blocks = static_cast<unsigned>(launch.count * TilesOf(pixels));
-  QuickKernel<kChannels, kWithin, kResult>
-      <<<blocks, Threads(pixels, kVectorBytes / ValueBytes(kResult)), 0, launch.stream>>>(
-          launch.program, static_cast<const Vector*>(launch.images), static_cast<Vector*>(launch.out));
+  QuickKernel<Channels, Within, Into><<<blocks, Threads(pixels, kVectorBytes / ValueBytes(Into)), 0, launch.stream>>>(
+      launch.program, static_cast<const Vector*>(launch.images), static_cast<Vector*>(launch.out));
 }
 
-template <DType kWithin, DType kResult>
+template <DType Within, DType Into>
 void LaunchPlanes(const Launch& launch) {
   const int64_t pixels = launch.program.pixels;
   const auto blocks = static_cast<unsigned>(launch.count * launch.program.channels * TilesOf(pixels));
   const unsigned threads = Threads(pixels, 1);
   const auto* const images = static_cast<const uint8_t*>(launch.images);
-  if constexpr (ValueBytes(kResult) == 4) {
-    PlaneKernel<kWithin, kResult>
+  if constexpr (ValueBytes(Into) == 4) {
+    PlaneKernel<Within, Into>
         <<<blocks, threads, 0, launch.stream>>>(launch.program, images, static_cast<uint32_t*>(launch.out));
   } else {
-    PlaneKernel<kWithin, kResult>
+    PlaneKernel<Within, Into>
         <<<blocks, threads, 0, launch.stream>>>(launch.program, images, static_cast<uint16_t*>(launch.out));
   }
 }
 
-template <DType kWithin, DType kResult>
+template <DType Within, DType Into>
 void LaunchFor(const Launch& launch) {
   const auto places = reinterpret_cast<uintptr_t>(launch.images) | reinterpret_cast<uintptr_t>(launch.out);
   const bool whole = places % kVectorBytes == 0 && IsWhole(launch.program.pixels);
   const int64_t channels = whole ? launch.program.channels : 0;
   switch (channels) {
-    case 1: return LaunchQuick<1, kWithin, kResult>(launch);
-    case 3: return LaunchQuick<3, kWithin, kResult>(launch);
-    case 4: return LaunchQuick<4, kWithin, kResult>(launch);
-    default: return LaunchPlanes<kWithin, kResult>(launch);
+    case 1: return LaunchQuick<1, Within, Into>(launch);
+    case 3: return LaunchQuick<3, Within, Into>(launch);
+    case 4: return LaunchQuick<4, Within, Into>(launch);
+    default: return LaunchPlanes<Within, Into>(launch);
   }
 }
 

@@ -42,54 +42,54 @@ std::vector<uint8_t> Bytes(const void* from, size_t size) {
 }
 
 // The kernel, with `threads` in a block.
-template <int kChannels, DType kWithin, DType kResult>
+template <int Channels, DType Within, DType Into>
 std::vector<uint8_t> Quick(const PixelProgram& program, const std::vector<uint8_t>& images, int threads) {
   const std::vector<Vector> in = Vectors(images);
-  std::vector<Vector> out(images.size() * ValueBytes(kResult) / kVectorBytes);
+  std::vector<Vector> out(images.size() * ValueBytes(Into) / kVectorBytes);
   for (int64_t block = 0; block < kImages * TilesOf(program.pixels); ++block) {
     const Tile tile = TileOf(block, program.pixels);
-    std::vector<Vector> staged(kTilePixels * kChannels / kVectorBytes);
+    std::vector<Vector> staged(kTilePixels * Channels / kVectorBytes);
     for (int thread = 0; thread < threads; ++thread) {
-      Stage<kChannels>(in.data(), program.pixels, tile, thread, threads, staged.data());
+      Stage<Channels>(in.data(), program.pixels, tile, thread, threads, staged.data());
     }
     std::vector<uint32_t> words(staged.size() * 4);
     std::memcpy(words.data(), staged.data(), words.size() * sizeof words[0]);
     for (int thread = 0; thread < threads; ++thread) {
-      Write<Cpu, kChannels, kWithin, kResult>(words.data(), program, tile, thread, threads, out.data());
+      Write<Cpu, Channels, Within, Into>(words.data(), program, tile, thread, threads, out.data());
     }
   }
   return Bytes(out.data(), out.size() * sizeof(Vector));
 }
 
-template <DType kWithin, DType kResult, typename Value>
+template <DType Within, DType Into, typename Value>
 std::vector<uint8_t> Planes(const PixelProgram& program, const std::vector<uint8_t>& images, int threads) {
   std::vector<Value> out(images.size());
   for (int64_t block = 0; block < kImages * program.channels * TilesOf(program.pixels); ++block) {
     const Tile tile = TileOf(block, program.pixels);
     for (int thread = 0; thread < threads; ++thread) {
-      WritePlane<Cpu, kWithin, kResult>(images.data(), program, tile, thread, threads, out.data());
+      WritePlane<Cpu, Within, Into>(images.data(), program, tile, thread, threads, out.data());
     }
   }
   return Bytes(out.data(), out.size() * sizeof(Value));
 }
 
-template <DType kWithin, DType kResult>
+template <DType Within, DType Into>
 void Check(const json& shape, const json& maps) {
   const MappedImages images(shape, maps);
   ASSERT_TRUE(images.pixel_maps());
   const auto program = ProgramOf(*images.pixel_maps());
   ASSERT_TRUE(program);
-  ASSERT_TRUE(program->within == kWithin && program->result == kResult && program->channels_first);
+  ASSERT_TRUE(program->within == Within && program->result == Into && program->channels_first);
   const std::vector<uint8_t> bytes = images.OneByOne(kImages, 0)[0];
   const std::vector<uint8_t> expected = images.OneByOne(kImages)[0];
-  using Value = std::conditional_t<ValueBytes(kResult) == 4, uint32_t, uint16_t>;
+  using Value = std::conditional_t<ValueBytes(Into) == 4, uint32_t, uint16_t>;
   for (const int threads : {32, 96, 256}) {
-    EXPECT_EQ((Planes<kWithin, kResult, Value>(*program, bytes, threads)), expected) << shape << maps;
+    EXPECT_EQ((Planes<Within, Into, Value>(*program, bytes, threads)), expected) << shape << maps;
     if (!IsWhole(program->pixels)) continue;
     switch (program->channels) {
-      case 1: EXPECT_EQ((Quick<1, kWithin, kResult>(*program, bytes, threads)), expected) << shape << maps; break;
-      case 3: EXPECT_EQ((Quick<3, kWithin, kResult>(*program, bytes, threads)), expected) << shape << maps; break;
-      case 4: EXPECT_EQ((Quick<4, kWithin, kResult>(*program, bytes, threads)), expected) << shape << maps; break;
+      case 1: EXPECT_EQ((Quick<1, Within, Into>(*program, bytes, threads)), expected) << shape << maps; break;
+      case 3: EXPECT_EQ((Quick<3, Within, Into>(*program, bytes, threads)), expected) << shape << maps; break;
+      case 4: EXPECT_EQ((Quick<4, Within, Into>(*program, bytes, threads)), expected) << shape << maps; break;
     }
   }
 }
