@@ -2,7 +2,8 @@
 # (FindCUDAToolkit of CMake 3.25 fails on CUDA 13, hence this file.)
 #
 # Sets HEADRACE_HAVE_CUDA and HEADRACE_HAVE_NCCL and makes the targets headrace_cudart and headrace_nccl_library.
-# headrace_cuda_object(TARGET SOURCE.cu) compiles one CUDA file into an existing target.
+# headrace_cuda_object(TARGET SOURCE.cu) compiles one CUDA file into an existing target; constexpr functions are the GPU's,
+# too.
 #
 #   -DHEADRACE_CUDA=AUTO   use what is found or can be fetched, else build without CUDA, with a message (default)
 #   -DHEADRACE_CUDA=ON     fail if there is none
@@ -77,15 +78,16 @@ if(HEADRACE_HAVE_NCCL)
 endif()
 
 function(headrace_cuda_object target source)
+  set(name "${source}")
   set(source "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
-  set(object "${CMAKE_CURRENT_BINARY_DIR}/${target}.cu.o")
+  set(object "${CMAKE_CURRENT_BINARY_DIR}/${target}.${name}.o")
   add_custom_command(
     OUTPUT "${object}"
-    COMMAND "${HEADRACE_CUDA_NVCC}" -ccbin "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 ${HEADRACE_CUDA_CODE}
-            -Xcompiler -fPIC,-Wall,-Wextra -Werror all-warnings -I "${CMAKE_SOURCE_DIR}"
+    COMMAND "${HEADRACE_CUDA_NVCC}" -ccbin "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 --expt-relaxed-constexpr
+            ${HEADRACE_CUDA_CODE} -Xcompiler -fPIC,-Wall,-Wextra -Werror all-warnings -I "${CMAKE_SOURCE_DIR}"
             -MD -MF "${object}.d" -c "${source}" -o "${object}"
     DEPENDS "${source}" DEPFILE "${object}.d"
-    COMMENT "Building CUDA object ${target}.cu.o"
+    COMMENT "Building CUDA object ${target}.${name}.o"
     VERBATIM)
   target_sources(${target} PRIVATE "${object}")
 endfunction()

@@ -1,5 +1,5 @@
 # Run by hand or by `make bench`, never by ctest.
-foreach(name client_next_bench device_copy_bench loader_drain_bench machine_floors operator_bench)
+foreach(name client_next_bench device_copy_bench loader_drain_bench machine_floors operator_bench pixels_bench)
   add_executable(${name} EXCLUDE_FROM_ALL bench/${name}.cc)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 endforeach()
@@ -7,4 +7,5 @@ target_link_libraries(client_next_bench PRIVATE headrace::client fakes_fake_load
 target_link_libraries(device_copy_bench PRIVATE headrace::client fakes_fake_loader)
 target_link_libraries(loader_drain_bench PRIVATE headrace::client)
 target_link_libraries(operator_bench PRIVATE operator_fakes headrace::operator_lib headrace::operator_reconcile headrace::operator_admission)
+target_link_libraries(pixels_bench PRIVATE headrace::sidecar)
 target_link_libraries(machine_floors PRIVATE ${ISAL} Threads::Threads)

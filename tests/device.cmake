@@ -6,6 +6,13 @@ if(HEADRACE_HAVE_NCCL)
   add_dependencies(sidecar_device_device_test headrace_nccl)
 endif()
 
+# The image kernel: its arithmetic on the CPU, and itself where there is a GPU.
+headrace_test(sidecar/device/image_tile DEPS headrace::sidecar)
+if(HEADRACE_HAVE_CUDA)
+  headrace_test(sidecar/device/image_kernel DEPS headrace::sidecar headrace::sidecar_device headrace_cudart
+                LABELS "unit;gpu")  # skipped without a GPU
+endif()
+
 # A driver of our own, for tests: HEADRACE_LIBCUDA names it.
 add_library(fake_cuda SHARED fakes/fake_cuda.cc fakes/fake_cuda_memory.cc)
 target_include_directories(fake_cuda PRIVATE ${CMAKE_SOURCE_DIR})

@@ -9,6 +9,7 @@ headrace_test(sidecar/decode/image DEPS headrace::sidecar ZLIB::ZLIB JPEG::JPEG 
 headrace_test(sidecar/decode/json DEPS headrace::sidecar)
 headrace_test(sidecar/decode/map DEPS headrace::sidecar ZLIB::ZLIB)
 headrace_test(sidecar/decode/map_decode_raw DEPS headrace::sidecar)
+headrace_test(sidecar/decode/pixels DEPS headrace::sidecar)
 headrace_test(sidecar/decode/sample DEPS headrace::sidecar ZLIB::ZLIB JPEG::JPEG PNG::PNG)
 headrace_test(sidecar/decode/tar_member DEPS headrace::sidecar)
 headrace_test(sidecar/distribute/cut DEPS headrace::sidecar)

@@ -112,10 +112,12 @@ struct Shard {
 struct CastOp {
   DType dtype = DType::kFloat32;
 };
-// x * scale + offset, in the component's own float dtype.
+// x * scale + offset, in the component's own float dtype: of all values, or one for each of the last dimension.
 struct AffineOp {
   std::optional<double> scale;
   std::optional<double> offset;
+  std::vector<double> scales;   // in place of `scale`
+  std::vector<double> offsets;  // in place of `offset`
 };
 struct OneHotOp {
   int64_t depth = 1;
@@ -141,7 +143,12 @@ struct DecodeRawOp {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;  // of one record; the string must have exactly its bytes
 };
-using MapOperation = std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp, DecodeImageOp, DecodeRawOp>;
+// tf.transpose of one record.
+struct TransposeOp {
+  std::vector<int64_t> axes;  // dimension d of the result is axes[d] of what it was
+};
+using MapOperation =
+    std::variant<CastOp, AffineOp, OneHotOp, ReshapeOp, StringToNumberOp, DecodeImageOp, DecodeRawOp, TransposeOp>;
 
 struct Map {
   std::string feature;  // the component it acts on; "": the only one

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/base/words.h"
 #include "common/spec/tensor_fields.h"
@@ -43,22 +44,45 @@ Result<TensorSpec> CastType(const MapOperation& op, const TensorSpec& input) {
   return TensorSpec{input.name, std::get<CastOp>(op).dtype, input.shape, input.ragged};
 }
 
+// The list `several` of what may be given as one number, `one`.
+std::vector<double> ParseSeveral(ObjectReader& reader, std::string_view several, std::string_view one) {
+  const json* list = reader.Array(several, 1, kMaxInlineValues);
+  if (list == nullptr) return {};
+  if (reader.Has(one)) {
+    reader.Error(several, "stands beside " + std::string(one) + "; give one number for all, or a list");
+  }
+  return ReadNumbers(reader, several, *list);
+}
+
 MapOperation ParseAffine(ObjectReader& reader) {
   AffineOp affine;
   affine.scale = reader.Number("scale");
   affine.offset = reader.Number("offset");
+  affine.scales = ParseSeveral(reader, "scales", "scale");
+  affine.offsets = ParseSeveral(reader, "offsets", "offset");
   return affine;
 }
 void AffineToJson(const MapOperation& op, json& out) {
   const auto& affine = std::get<AffineOp>(op);
   if (affine.scale) out["scale"] = *affine.scale;
   if (affine.offset) out["offset"] = *affine.offset;
+  if (!affine.scales.empty()) out["scales"] = affine.scales;
+  if (!affine.offsets.empty()) out["offsets"] = affine.offsets;
 }
-Result<TensorSpec> AffineType(const MapOperation&, const TensorSpec& input) {
+Result<TensorSpec> AffineType(const MapOperation& op, const TensorSpec& input) {
   RETURN_IF_ERROR(RefuseString(input));
-  if (IsFloating(input.dtype)) return input;
-  return InvalidArgument("is " + std::string(DTypeName(input.dtype)) +
-                         ", and scale and offset act on floats; put a map {cast: float32} before this one");
+  if (!IsFloating(input.dtype)) {
+    return InvalidArgument("is " + std::string(DTypeName(input.dtype)) +
+                           ", and scale and offset act on floats; put a map {cast: float32} before this one");
+  }
+  const auto& affine = std::get<AffineOp>(op);
+  const int64_t last = input.shape.empty() ? 1 : input.shape.back();
+  for (const auto& [name, list] : {std::pair{"scales", &affine.scales}, std::pair{"offsets", &affine.offsets}}) {
+    if (list->empty() || static_cast<int64_t>(list->size()) == last) continue;
+    return InvalidArgument("has shape " + json(input.shape).dump() + ", and " + name + " holds " +
+                           std::to_string(list->size()) + " numbers; give as many as the last dimension has values");
+  }
+  return input;
 }
 
 MapOperation ParseOneHot(ObjectReader& reader) {
@@ -120,6 +144,34 @@ Result<TensorSpec> ReshapeType(const MapOperation& op, const TensorSpec& input) 
   return InvalidArgument("has shape " + json(input.shape).dump() + ", " + std::to_string(values) +
                          " values a record, and reshape " + json(output.shape).dump() +
                          " does not hold as many; give one dimension as -1, or correct the shape");
+}
+
+MapOperation ParseTranspose(ObjectReader& reader) {
+  TransposeOp transpose;
+  const json* axes = reader.Array("transpose", 1, kMaxDims);
+  if (axes == nullptr || !axes->is_array()) return transpose;
+  for (size_t d = 0; d < axes->size(); ++d) {
+    // Each of 0 to d once, in any order.
+    if (std::count(axes->begin(), axes->end(), json(d)) == 1) continue;
+    reader.Error("transpose", axes->dump() + ": must name each dimension of a record once, from 0 to " +
+                                  std::to_string(axes->size() - 1));
+    return transpose;
+  }
+  transpose.axes = axes->get<std::vector<int64_t>>();
+  return transpose;
+}
+void TransposeToJson(const MapOperation& op, json& out) { out["transpose"] = std::get<TransposeOp>(op).axes; }
+Result<TensorSpec> TransposeType(const MapOperation& op, const TensorSpec& input) {
+  RETURN_IF_ERROR(RefuseVariable(input));
+  const auto& transpose = std::get<TransposeOp>(op);
+  if (transpose.axes.size() != input.shape.size()) {
+    return InvalidArgument("has shape " + json(input.shape).dump() + ", and transpose " + json(transpose.axes).dump() +
+                           " is of " + std::to_string(transpose.axes.size()) +
+                           " dimensions; name each dimension of a record once, batch dimensions left out");
+  }
+  TensorSpec output{input.name, input.dtype, {}};
+  for (const int64_t axis : transpose.axes) output.shape.push_back(input.shape[static_cast<size_t>(axis)]);
+  return output;
 }
 
 constexpr std::array<std::string_view, 6> kNumberTypes = {"float32", "float64", "int32", "int64", "uint32", "uint64"};
@@ -193,7 +245,7 @@ Result<TensorSpec> DecodeRawType(const MapOperation& op, const TensorSpec& input
 }
 
 struct Entry {
-  std::array<std::string_view, 2> fields;  // of a map; one or the other, or both, name the operation
+  std::array<std::string_view, 4> fields;  // of a map; one or more of them name the operation
   MapOperation (*parse)(ObjectReader&);
   void (*to_json)(const MapOperation&, json&);
   Result<TensorSpec> (*type)(const MapOperation&, const TensorSpec&);
@@ -202,12 +254,13 @@ struct Entry {
 // In the order of the variant's alternatives: an entry's index is MapOperation::index().
 constexpr std::array<Entry, std::variant_size_v<MapOperation>> kOperations = {{
     {{"cast"}, ParseCast, CastToJson, CastType},
-    {{"scale", "offset"}, ParseAffine, AffineToJson, AffineType},
+    {{"scale", "offset", "scales", "offsets"}, ParseAffine, AffineToJson, AffineType},
     {{"oneHot"}, ParseOneHot, OneHotToJson, OneHotType},
     {{"reshape"}, ParseReshape, ReshapeToJson, ReshapeType},
     {{"stringToNumber"}, ParseStringToNumber, StringToNumberToJson, StringToNumberType},
     {{"decodeImage"}, ParseDecodeImage, DecodeImageToJson, DecodeImageType},
     {{"decodeRaw"}, ParseDecodeRaw, DecodeRawToJson, DecodeRawType},
+    {{"transpose"}, ParseTranspose, TransposeToJson, TransposeType},
 }};
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/spec/components.h"
+#include "common/spec/pixel_maps.h"
 #include "common/spec/variable.h"
 #include "sidecar/decode/decoder.h"
 
@@ -50,16 +51,23 @@ std::unique_ptr<Decoder> MakeBlockDecoder(std::unique_ptr<Decoder> rest, const s
 std::unique_ptr<Decoder> MakePipelineDecoder(const InputSpec& spec, size_t stages, std::unique_ptr<Decoder> source) {
   std::unique_ptr<Decoder> decoder = std::move(source);
   bool maps = false;
+  std::vector<bool> done(stages);  // with a map before
   for (size_t i = 0; i < stages; ++i) {
     if (std::holds_alternative<Enumerate>(spec.pipeline[i])) decoder = MakeIndexDecoder(std::move(decoder));
     if (const auto* pack = std::get_if<Pack>(&spec.pipeline[i])) {
       decoder = MakePackedDecoder(std::move(decoder), RecordComponents(spec, i, nullptr), *pack);
     }
-    if (const auto* map = std::get_if<Map>(&spec.pipeline[i])) {
+    const auto* map = std::get_if<Map>(&spec.pipeline[i]);
+    if (map == nullptr || done[i]) continue;
+    const std::vector<TensorSpec> components = RecordComponents(spec, i, nullptr);
+    if (const std::optional<PixelMaps> pixels = FindPixelMaps(spec, i, stages)) {
+      decoder = MakePixelsDecoder(std::move(decoder), components, *map, *pixels);
+      for (const size_t stage : pixels->stages) done[stage] = true;
+    } else {
       const std::string field = "spec.pipeline[" + std::to_string(i) + "].map";
-      decoder = MakeMapDecoder(std::move(decoder), RecordComponents(spec, i, nullptr), *map, field);
-      maps = true;
+      decoder = MakeMapDecoder(std::move(decoder), components, *map, field);
     }
+    maps = true;
   }
   const std::vector<TensorSpec> components = RecordComponents(spec, stages, nullptr);
   // What one block's rows refer to would be gone with the next.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/spec/pixel_maps.h"
 #include "common/spec/plan.h"
 #include "sidecar/core/record.h"
 
@@ -50,6 +51,9 @@ std::unique_ptr<Decoder> MakePackedDecoder(std::unique_ptr<Decoder> rest, const 
 // What map makes of the components of `rest`, whose types are `components`. `field` is the map's, for messages.
 std::unique_ptr<Decoder> MakeMapDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
                                         const Map& map, const std::string& field);
+// The same of a run of maps, the first of which is `first`, in one pass.
+std::unique_ptr<Decoder> MakePixelsDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
+                                           const Map& first, const PixelMaps& maps);
 // Decodes as `rest` does, a few records at a time, so that what it holds between its stages stays small and in cache.
 std::unique_ptr<Decoder> MakeBlockDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components);
 

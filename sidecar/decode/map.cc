@@ -116,4 +116,10 @@ std::unique_ptr<Decoder> MakeMapDecoder(std::unique_ptr<Decoder> rest, const std
   return std::make_unique<MapDecoder>(std::move(rest), component, adds, RowBytes(input), std::move(operation));
 }
 
+std::unique_ptr<Decoder> MakePixelsDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
+                                           const Map& first, const PixelMaps& maps) {
+  return std::make_unique<MapDecoder>(std::move(rest), *FindComponent(components, first.feature), !first.as.empty(),
+                                      RowBytes(maps.input), MakePixelsOperator(maps));
+}
+
 }  // namespace headrace::side

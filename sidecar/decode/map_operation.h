@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/spec/pixel_maps.h"
 #include "common/spec/plan.h"
 #include "sidecar/core/record.h"
 
@@ -51,5 +52,9 @@ std::unique_ptr<MapOperator> MakeMapOperator(const ReshapeOp& reshape, const Map
 std::unique_ptr<MapOperator> MakeMapOperator(const StringToNumberOp& to_number, const MapSite& site);
 std::unique_ptr<MapOperator> MakeMapOperator(const DecodeImageOp& decode, const MapSite& site);
 std::unique_ptr<MapOperator> MakeMapOperator(const DecodeRawOp& decode, const MapSite& site);
+std::unique_ptr<MapOperator> MakeMapOperator(const TransposeOp& transpose, const MapSite& site);
+
+// A run of maps, in one pass: pixels.cc.
+std::unique_ptr<MapOperator> MakePixelsOperator(const PixelMaps& maps);
 
 }  // namespace headrace::side

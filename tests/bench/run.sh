@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds and runs the benchmarks (README.md beside this file): one line a figure, with its ratio to something of this
 # machine in the same run. Nothing is asserted.
-#   tests/bench/run.sh [client|loaders|objects|device] [OPTION...]
+#   tests/bench/run.sh [client|loaders|objects|pixels|device] [OPTION...]
 # By default all but device, which needs a GPU. Options are those of loaders/compare.py, or the MiB of a batch for device.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-parts=(client loaders objects)
-case ${1:-} in client | loaders | objects | device) parts=("$1"); shift ;; esac
+parts=(client loaders objects pixels)
+case ${1:-} in client | loaders | objects | pixels | device) parts=("$1"); shift ;; esac
 
 client() {
   cmake --build --preset release --target headrace headrace-loader client_next_bench ring_loader headrace_python_native
@@ -31,6 +31,12 @@ objects() {
   cmake --build --preset release --target object_store_bench
   echo "== an object store"
   build/release/bench/object_store_bench
+}
+
+pixels() {
+  cmake --build --preset release --target pixels_bench
+  echo "== photographs that are cast, scaled and transposed"
+  build/release/bench/pixels_bench
 }
 
 device() {

@@ -30,6 +30,12 @@ std::vector<T> Mapped(const std::string& spec, size_t component = 0) {
   return values;
 }
 
+std::string Counted(int64_t count) {
+  std::string values = "[0";
+  for (int64_t i = 1; i < count; ++i) values += ", " + std::to_string(i);
+  return values + "]";
+}
+
 TEST(Cast, TakesTheFractionOffFloatsAndWrapsIntegers) {
   EXPECT_THAT(Mapped<int32_t>(Tensor("float32", "[1.9, -1.9, 0, 7]", R"([{"map": {"cast": "int32"}}])", 4)),
               ElementsAre(1, -1, 0, 7));
@@ -77,6 +83,73 @@ TEST(Affine, MultipliesAndAddsInTheComponentsOwnType) {
   // float16 has 11 bits: 2049 is no float16, so the product of 683 and 3 is 2048 before 1 is added, and so it stays.
   EXPECT_THAT(Mapped<uint16_t>(Tensor("float16", "[683]", R"([{"map": {"scale": 3, "offset": 1}}])", 1)),
               ElementsAre(0x6800));
+}
+
+TEST(Affine, TakesANumberForEachOfTheLastDimension) {
+  EXPECT_THAT(Mapped<float>(Tensor("float32", "[1, 2, 3, 4, 5, 6]",
+                                   R"([{"map": {"scales": [1, 10, 100], "offsets": [0.5, 0, -1]}}])", 1, ", 2, 3")),
+              ElementsAre(1.5f, 20.0f, 299.0f, 4.5f, 50.0f, 599.0f));
+  EXPECT_THAT(
+      Mapped<double>(Tensor("float64", "[1, 2, 3, 4]", R"([{"map": {"scale": 2, "offsets": [1, 2]}}])", 2, ", 2")),
+      ElementsAre(3, 6, 7, 10));
+  // Many rows of an odd length, so that they begin anywhere among the factors.
+  const auto scaled =
+      Mapped<float>(Tensor("float32", Counted(700),
+                           R"([{"map": {"scales": [1, 2, 3, 4, 5, 6, 7]}}, {"batch": {"size": 100}}])", 100, ", 7"));
+  ASSERT_EQ(scaled.size(), 700u);
+  for (size_t i = 0; i < 700; ++i) ASSERT_EQ(scaled[i], static_cast<float>(i * (i % 7 + 1)));
+}
+
+// tf.transpose of counted values.
+std::vector<int64_t> Transposed(const std::vector<int64_t>& shape, const std::vector<size_t>& axes) {
+  size_t count = 1;
+  for (const int64_t dim : shape) count *= static_cast<size_t>(dim);
+  std::vector<int64_t> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    // The place of value i in the input gives its indices, and these its place in the result.
+    std::vector<size_t> index(shape.size());
+    for (size_t d = shape.size(), rest = i; d-- > 0; rest /= static_cast<size_t>(shape[d])) {
+      index[d] = rest % static_cast<size_t>(shape[d]);
+    }
+    size_t place = 0;
+    for (const size_t axis : axes) place = place * static_cast<size_t>(shape[axis]) + index[axis];
+    values[place] = static_cast<int64_t>(i);
+  }
+  return values;
+}
+
+TEST(Transpose, MovesTheDimensionsOfARecord) {
+  EXPECT_THAT(Transposed({2, 3}, {1, 0}), ElementsAre(0, 3, 1, 4, 2, 5));
+  const std::vector<std::pair<std::vector<int64_t>, std::vector<size_t>>> all = {
+      {{5}, {0}},
+      {{2, 3}, {1, 0}},
+      {{2, 3}, {0, 1}},
+      {{4, 5, 3}, {2, 0, 1}},
+      {{3, 4, 5}, {1, 2, 0}},
+      {{4, 5, 3}, {1, 0, 2}},
+      {{4, 1, 3}, {2, 1, 0}},
+      {{2, 3, 4, 5}, {3, 1, 0, 2}},
+      {{1, 1}, {1, 0}},
+      {{2, 2, 2, 2, 2, 2, 2}, {0, 6, 1, 5, 2, 4, 3}}};
+  for (const auto& [shape, axes] : all) {
+    const std::vector<int64_t> expected = Transposed(shape, axes);
+    const auto count = static_cast<int64_t>(expected.size());
+    nlohmann::json dims = shape;
+    for (const std::string dtype : {"int8", "int16", "int32", "int64"}) {
+      // Two records, counted through, in one batch.
+      const std::string values = Counted(2 * count);
+      const std::string pipeline = R"([{"map": {"transpose": )" + nlohmann::json(axes).dump() +
+                                   R"(}}, {"batch": {"size": 2}}, {"map": {"cast": "int64"}}])";
+      const std::string text = dims.dump();
+      const auto got = Mapped<int64_t>(Tensor(dtype, values, pipeline, 2, ", " + text.substr(1, text.size() - 2)));
+      ASSERT_EQ(got.size(), 2 * expected.size()) << text;
+      for (size_t i = 0; i < got.size(); ++i) {
+        const int64_t record = static_cast<int64_t>(i) / count;
+        const int64_t value = expected[i % expected.size()] + record * count;
+        ASSERT_EQ(got[i], dtype == "int8" ? static_cast<int8_t>(value) : value) << text << " at " << i;
+      }
+    }
+  }
 }
 
 TEST(OneHot, HasOneAtItsPlaceAndNoneWhereThereIsNoPlace) {
