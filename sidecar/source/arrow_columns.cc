@@ -8,6 +8,7 @@
 #include <arrow/extension_type.h>
 #include <arrow/util/decimal.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "common/spec/tensor_fields.h"
@@ -220,6 +221,11 @@ class Viewer {
   template <typename Decimal>
   arrow::Status Decimals(const arrow::Array& array, ColumnView* view) {
     const int32_t scale = static_cast<const arrow::DecimalType&>(*array.type()).scale();
+    // Arrow takes a file's word for it, and looks for its power of ten beyond its table.
+    if (std::abs(scale) > Decimal::kMaxScale) {
+      return arrow::Status::Invalid("a column is of decimals of scale ", scale, ", and the largest of ",
+                                    array.type()->name(), " is ", Decimal::kMaxScale);
+    }
     const uint8_t* const values = static_cast<const arrow::FixedSizeBinaryArray&>(array).raw_values();
     ARROW_ASSIGN_OR_RAISE(uint8_t* const made, Make(array.length() * static_cast<int64_t>(sizeof(double))));
     for (int64_t row = 0; row < array.length(); ++row) {

@@ -187,6 +187,20 @@ TEST_F(Arrow, CutFilesAreCorrupt) {
   }
 }
 
+// Found by the fuzzer: Arrow writes and reads them, and crashes where it computes with them.
+TEST_F(Arrow, DecimalsOfAScaleBeyondTheirTypesAreCorrupt) {
+  for (const int32_t scale : {100, -100}) {
+    arrow::Decimal128Builder decimals(arrow::decimal128(9, scale));
+    ASSERT_TRUE(decimals.Append(arrow::Decimal128(5)).ok());
+    const auto table = arrow::Table::Make(arrow::schema({arrow::field("d", decimals.type())}),
+                                          {decimals.Finish().ValueOrDie()});
+    folder_.Write("a.arrow", IpcOf(table, IpcFormat::kFile));
+    const std::string error = folder_.ErrorOf(R"([{"name": "d"}])");
+    EXPECT_THAT(error, HasSubstr("Corrupt: " + folder_.path() + "/a.arrow: "));
+    EXPECT_THAT(error, HasSubstr("decimals of scale " + std::to_string(scale)));
+  }
+}
+
 // Offsets that a reader would follow out of the file.
 TEST_F(Arrow, WrongOffsetsAreFound) {
   std::string bytes = IpcOf(TableOf({{"s", arrow::utf8(), R"(["abc", "defgh", "ij"])"}}), IpcFormat::kFile);
