@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # What users run or link; the release preset's tests are built by nobody who does not ask for them.
 TARGETS := headrace headrace-loader headrace-operator headrace_shared
 
-.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance docs chart lint e2e gpu-deps test-gpu property bench bench-operator fuzz clean
+.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance docs chart lint e2e gpu-deps test-gpu property bench bench-operator fuzz fuzz-admission clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 26
@@ -61,12 +61,17 @@ property: setup ## 2,000 random pipelines held to TensorFlow itself, which it do
 bench: build wheel ## the benchmarks of tests/bench beside other loaders, which it downloads; one line a figure
 	@tests/bench/run.sh
 
-bench-operator: setup ## the operator in process: reconciles and injections a second, memory; one line a figure
-	@cmake --preset release >/dev/null && cmake --build --preset release --target operator_bench >/dev/null
+bench-operator: build ## the operator in process, and on an API server without nodes; ARGS: --inputs, --pods, ...
+	@cmake --build --preset release --target operator_bench >/dev/null
 	@build/release/bench/operator_bench
+	@tests/bench/operator_cluster.sh $(ARGS)
 
 fuzz: setup ## search each parser of foreign bytes for faults with libFuzzer, for hours; not part of `make test`
 	@tests/fuzz/run.sh
+
+fuzz-admission: setup ## a million hostile requests to the webhook, while an honest peer asks on; ARGS: REQUESTS MOST_MIB SEED
+	@cmake --preset release >/dev/null && cmake --build --preset release --target admission_flood >/dev/null
+	@build/release/tests/admission_flood $(ARGS) 2>build/release/admission_flood.log
 
 clean: ## remove build/ and dist/ (the cache stays)
 	rm -rf build dist

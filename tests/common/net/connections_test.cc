@@ -12,7 +12,7 @@ class ConnectionsTest : public ::testing::Test {
   Connections::Place Enter(const char* name) {
     return connections_.Enter([this, name] { gone_ += name; });
   }
-  Connections connections_{3, 100, [this] { ++rooms_; }};
+  Connections connections_{2, 100, [this] { ++rooms_; }};
   std::string gone_;
   int rooms_ = 0;
 };
