@@ -192,8 +192,8 @@ TEST_F(Arrow, DecimalsOfAScaleBeyondTheirTypesAreCorrupt) {
   for (const int32_t scale : {100, -100}) {
     arrow::Decimal128Builder decimals(arrow::decimal128(9, scale));
     ASSERT_TRUE(decimals.Append(arrow::Decimal128(5)).ok());
-    const auto table = arrow::Table::Make(arrow::schema({arrow::field("d", decimals.type())}),
-                                          {decimals.Finish().ValueOrDie()});
+    const auto table =
+        arrow::Table::Make(arrow::schema({arrow::field("d", decimals.type())}), {decimals.Finish().ValueOrDie()});
     folder_.Write("a.arrow", IpcOf(table, IpcFormat::kFile));
     const std::string error = folder_.ErrorOf(R"([{"name": "d"}])");
     EXPECT_THAT(error, HasSubstr("Corrupt: " + folder_.path() + "/a.arrow: "));
