@@ -1,6 +1,7 @@
 // Pixels with AVX2 and F16C: eight values at a time are made floats, scaled, and written; where channels come first, 16
 // pixels of three channels are taken apart by shuffles. No fused multiply-add, which would round once where the maps
 // round twice.
+#include <cpuid.h>
 #include <immintrin.h>
 
 #include <cstring>
@@ -149,6 +150,15 @@ template <DType Within, DType Into>
   }
 }
 
+// clang has no name of it for __builtin_cpu_supports.
+bool HasF16c() {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
 template <DType Within, DType Into>
 QuickPixels ForOrder(const PixelProgram& program) {
   // Of one channel, last is first.
@@ -159,7 +169,7 @@ QuickPixels ForOrder(const PixelProgram& program) {
 }  // namespace
 
 QuickPixels QuickPixelsFor(const PixelProgram& program) {
-  if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("f16c") == 0) return nullptr;
+  if (__builtin_cpu_supports("avx2") == 0 || !HasF16c()) return nullptr;
   if (program.within == DType::kFloat32 && program.result == DType::kFloat32) {
     return ForOrder<DType::kFloat32, DType::kFloat32>(program);
   }
