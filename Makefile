@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # What users run or link; the release preset's tests are built by nobody who does not ask for them.
 TARGETS := headrace headrace-loader headrace-operator headrace_shared
 
-.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance docs chart lint e2e property bench bench-operator fuzz clean
+.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance docs chart lint e2e property bench bench-operator fuzz fuzz-admission clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 26
@@ -61,6 +61,10 @@ bench-operator: setup ## the operator in process: reconciles and injections a se
 
 fuzz: setup ## search each parser of foreign bytes for faults with libFuzzer, for hours; not part of `make test`
 	@tests/fuzz/run.sh
+
+fuzz-admission: setup ## a million hostile requests to the webhook, while an honest peer asks on; ARGS: REQUESTS MOST_MIB SEED
+	@cmake --preset release >/dev/null && cmake --build --preset release --target admission_flood >/dev/null
+	@build/release/tests/admission_flood $(ARGS) 2>build/release/admission_flood.log
 
 clean: ## remove build/ and dist/ (the cache stays)
 	rm -rf build dist

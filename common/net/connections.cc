@@ -19,7 +19,7 @@ void Connections::Leave(Place place) {
     const std::lock_guard lock(mutex_);
     bytes_ -= place->bytes;
     entries_.erase(place);
-    if (!wanted_ || entries_.size() >= most_) return;
+    if (!wanted_ || entries_.size() > most_) return;
     wanted_ = false;
   }
   on_room_();
@@ -58,9 +58,9 @@ bool Connections::HasRoom() {
   std::function<void()> send_away;
   {
     const std::lock_guard lock(mutex_);
-    if (entries_.size() < most_) return true;
+    if (entries_.size() <= most_) return true;
     wanted_ = true;
-    send_away = Pick(0, nullptr);
+    send_away = Pick(0, &entries_.back());
   }
   if (send_away) send_away();
   return false;

@@ -24,8 +24,8 @@ class Connections {
   // A connection's own; valid until it leaves.
   using Place = std::list<Entry>::iterator;
 
-  // `most` connections with, together, `most_bytes` of requests. `on_room` is called, on any thread, once there is room
-  // for one more after HasRoom said no.
+  // `most` connections, and one that knocks, with, together, `most_bytes` of requests. `on_room` is called, on any
+  // thread, once there is room after HasRoom said no.
   Connections(size_t most, uint64_t most_bytes, std::function<void()> on_room);
 
   // A new connection, whose peer is awaited. `send_away`, called on any thread and at most once, ends it soon.
@@ -39,12 +39,12 @@ class Connections {
   // Counts a request of so many bytes, for which others are sent away if need be. False: there is no room for it.
   bool Take(Place place, uint64_t bytes);
 
-  // Whether another connection may enter. If not, somebody is sent away for it, where anybody is awaited.
+  // Whether another connection may enter. If not, somebody is sent away, where anybody but the latest is awaited.
   bool HasRoom();
 
  private:
-  // Picks the longest awaited with at least `bytes` bytes, other than `but`, and returns how to send it away; null if there
-  // is none. REQUIRES mutex_.
+  // Picks the longest awaited with at least `bytes` bytes, other than `but`, and returns how to send it away; null if
+  // there is none. REQUIRES mutex_.
   std::function<void()> Pick(uint64_t bytes, const Entry* but);
 
   const size_t most_;

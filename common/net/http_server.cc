@@ -166,7 +166,6 @@ class Session : public std::enable_shared_from_this<Session<Stream, Server>> {
     Write(std::move(answer), version, keep_alive);
   }
 
-
   void Refuse(int status, const std::string& why) { Write({.status = status, .body = why + "\n"}, 11, false); }
 
   void Write(HttpResponse answer, unsigned version, bool keep_alive) {

@@ -42,7 +42,7 @@ struct HttpServerOptions {
   int max_connections = 256;
   uint64_t max_body_bytes = 4 << 20;
   uint64_t max_bodies_bytes = 64 << 20;  // of all requests at a time
-  int timeout_ms = 10000;  // for each handshake, request read and response write
+  int timeout_ms = 10000;                // for each handshake, request read and response write
   // Between the requests of a connection; 0: timeout_ms. Longer than what clients that keep connections keep them, so
   // that it is they who close.
   int idle_timeout_ms = 0;

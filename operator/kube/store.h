@@ -1,7 +1,7 @@
 // The informer's cache of one resource: "namespace/name" -> object, as JSON.
 //
-// Objects are kept as MessagePack, a tenth of what they take as a tree, and read as trees of the reader's own; a cluster
-// has many of them, and a reader needs few at a time. Thread-safe.
+// Objects are kept as MessagePack, a tenth of what they take as a tree, and read as trees of the reader's own; a
+// cluster has many of them, and a reader needs few at a time. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -50,7 +50,7 @@ class Store {
   const Index index_;
   mutable std::mutex mutex_;
   mutable std::condition_variable appeared_;
-  std::map<std::string, Packed> objects_;                 // guarded by mutex_
+  std::map<std::string, Packed> objects_;                  // guarded by mutex_
   std::map<std::string, std::set<std::string>> by_value_;  // of the index -> keys; guarded by mutex_
 };
 

@@ -6,10 +6,13 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib.sh"
+. "$here/control_plane.sh"
+PARTS=${PARTS:-all}  # api: etcd and the API server alone
+[ "$PARTS" = all ] || NODES=0
 
 check_machine || exit $EXIT_NO_NAMESPACES
 "$here/build.sh"
-[ -e "$IMAGES/pause.tar" ] || die "no images in $IMAGES (make images)"
+[ "$PARTS" = api ] || [ -e "$IMAGES/pause.tar" ] || die "no images in $IMAGES (make images)"
 "$here/down.sh"
 mkdir -p "$RUN"/pki; rm -rf "$RUN/log"; mkdir "$RUN/log"; cd "$RUN"
 DAEMON_GROUPS=$(cgroup_dirs daemons)
@@ -64,17 +67,10 @@ K
 }
 
 start_control_plane() {
-  start etcd nsenter --net=/run/netns/$NS-ctl etcd --data-dir "$RUN/etcd" --unsafe-no-fsync \
-    --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 --listen-peer-urls http://127.0.0.1:2380
-  # Aggregator routing: the API server calls webhooks at their pods' addresses, as it runs on no node.
-  start apiserver nsenter --net=/run/netns/$NS-ctl kube-apiserver --etcd-servers=http://127.0.0.1:2379 --bind-address=10.90.0.1 --advertise-address=10.90.0.1 \
-    --client-ca-file=pki/ca.crt --tls-cert-file=pki/apiserver.crt --tls-private-key-file=pki/apiserver.key \
-    --service-account-key-file=pki/sa.key --service-account-signing-key-file=pki/sa.key --service-account-issuer=https://kubernetes.default.svc \
-    --service-cluster-ip-range=10.96.0.0/16 --authorization-mode=Node,RBAC --allow-privileged --enable-aggregator-routing \
-    --kubelet-preferred-address-types=InternalIP --kubelet-client-certificate=pki/admin.crt --kubelet-client-key=pki/admin.key \
-    --kubelet-certificate-authority=pki/ca.crt
-  wait_until 180 "the API server's port" apiserver is_open 10.90.0.1 6443
-  wait_until 180 "the API server" apiserver in_ctl kubectl --kubeconfig admin.kubeconfig get --raw /readyz
+  start_etcd
+  start_apiserver
+  await_apiserver
+  [ "$PARTS" = all ] || return 0
   printf '.:53 {\n bind 10.90.0.1\n kubernetes cluster.local in-addr.arpa {\n  kubeconfig %s\n  pods insecure\n  ttl 5\n }\n cache 5\n}\n' "$RUN/admin.kubeconfig" > Corefile
   start coredns nsenter --net=/run/netns/$NS-ctl coredns -conf Corefile
   start kcm nsenter --net=/run/netns/$NS-ctl kube-controller-manager --kubeconfig=kcm.kubeconfig --authentication-kubeconfig=kcm.kubeconfig \
@@ -180,6 +176,6 @@ say "waiting for the nodes"
 for i in $(seq "$NODES"); do
   wait_until 120 "node n$i" kubelet$i in_ctl kubectl --kubeconfig admin.kubeconfig wait --for=condition=Ready --timeout=20s node/n$i
 done
-wait_until 60 "the default service account" kcm in_ctl kubectl --kubeconfig admin.kubeconfig get serviceaccount default
+[ "$PARTS" = api ] || wait_until 60 "the default service account" kcm in_ctl kubectl --kubeconfig admin.kubeconfig get serviceaccount default
 ms=$(( ($(date +%s%N) - began) / 1000000 ))
 say "up after $((ms / 1000)).$((ms % 1000 / 100)) s: tests/cluster/run.sh kubectl get nodes"

@@ -110,7 +110,7 @@ int MebibytesOf(pid_t process) {
 
 struct Tally {
   std::mutex mutex;
-  std::map<int, uint64_t> answers;    // by status; guarded by mutex
+  std::map<int, uint64_t> answers;  // by status; guarded by mutex
   std::atomic<uint64_t> sent = 0;
   std::atomic<uint64_t> turned_away = 0;  // no handshake: the connection went to make room for another
   std::atomic<uint64_t> silence = 0;
@@ -124,7 +124,8 @@ struct Tally {
 
 class HostilePeer {
  public:
-  HostilePeer(uint16_t port, uint64_t seed, Tally& tally) : port_(port), requests_(seed, GoodReviews()), tally_(tally) {}
+  HostilePeer(uint16_t port, uint64_t seed, Tally& tally)
+      : port_(port), requests_(seed, GoodReviews()), tally_(tally) {}
 
   void Attack() {
     const HostileRequest request = requests_.Next();
@@ -184,8 +185,8 @@ struct HonestTally {
 // As an API server asks: over a connection that is kept, and once more over a new one where that was gone.
 void AskHonestly(uint16_t port, Tally& flood, HonestTally& honest) {
   const std::string body = GoodReviews()[0].dump();
-  const std::string request = "POST /inject-pod HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) +
-                              "\r\n\r\n" + body;
+  const std::string request =
+      "POST /inject-pod HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   std::unique_ptr<Peer> connection;
   while (!flood.over) {
     const Clock::time_point begin = Clock::now();

@@ -44,8 +44,9 @@ std::string HostileRequests::Path() {
 }
 
 std::string HostileRequests::Post(const std::string& body) {
-  return "POST " + Path() + " HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: " +
-         std::to_string(body.size()) + "\r\n\r\n" + body;
+  return "POST " + Path() +
+         " HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + body;
 }
 
 json HostileRequests::OddValue() {
@@ -97,8 +98,8 @@ std::string HostileRequests::MutatedReview() {
 std::string HostileRequests::DeepReview() {
   const bool objects = Below(2) == 0;
   const uint64_t depth = Size(kMebibyte / 2);
-  const std::string deep = Repeated(objects ? "{\"a\":" : "[", depth) + "1" +
-                           (Below(4) == 0 ? "" : Repeated(objects ? "}" : "]", depth));
+  const std::string deep =
+      Repeated(objects ? "{\"a\":" : "[", depth) + "1" + (Below(4) == 0 ? "" : Repeated(objects ? "}" : "]", depth));
   json review = good_[Below(good_.size())];
   std::vector<json*> values;
   Collect(review, values);
@@ -112,13 +113,13 @@ std::string HostileRequests::WideReview() {
   const char* pieces[] = {"0,", "[],", "{},", "\"\",", "{\"a\":[]},"};
   const std::string_view piece = pieces[Below(std::size(pieces))];
   const uint64_t bytes = Below(20) == 0 ? 4 * kMebibyte - 1024 : Size(kMebibyte / 16);
-  return R"({"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","object":[)" + Repeated(piece, bytes / piece.size()) +
-         "0]}}";
+  return R"({"apiVersion":"admission.k8s.io/v1","request":{"uid":"u","object":[)" +
+         Repeated(piece, bytes / piece.size()) + "0]}}";
 }
 
 std::string HostileRequests::BadChunks() {
-  const char* sizes[] = {"-1", "-5", "zz",  "",        " 5",       "+5", "0x5", "ffffffffffffffff",
-                         "5;", "5 ", "05",  "7fffffff", "80000000", "3",  "5\n", "00000000000000000000000000000005",
+  const char* sizes[] = {"-1",     "-5", "zz", "",         " 5",       "+5", "0x5", "ffffffffffffffff",
+                         "5;",     "5 ", "05", "7fffffff", "80000000", "3",  "5\n", "00000000000000000000000000000005",
                          "5;x=\"", "3e8"};
   std::string size = sizes[Below(std::size(sizes))];
   if (Below(10) == 0) size += ";" + std::string(Size(100000), 'x');

@@ -1,5 +1,5 @@
-// What a hostile peer sends to the admission endpoint, request by request, by a seed: broken HTTP, broken chunks, JSON of
-// wrong types, cut, deep or wide, and silence. Some are well formed, for what lies behind the parser.
+// What a hostile peer sends to the admission endpoint, request by request, by a seed: broken HTTP, broken chunks, JSON
+// of wrong types, cut, deep or wide, and silence. Some are well formed, for what lies behind the parser.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct HostileRequest {
   // Sent so many times, one after another, or until the server has had enough.
   uint64_t times = 1;
   Then then = Then::kAwaitAnswer;  // only after requests that are whole
-  bool before_tls = false;  // sent in place of a TLS handshake
+  bool before_tls = false;         // sent in place of a TLS handshake
 };
 
 class HostileRequests {

@@ -12,7 +12,7 @@ class ConnectionsTest : public ::testing::Test {
   Connections::Place Enter(const char* name) {
     return connections_.Enter([this, name] { gone_ += name; });
   }
-  Connections connections_{3, 100, [this] { ++rooms_; }};
+  Connections connections_{2, 100, [this] { ++rooms_; }};
   std::string gone_;
   int rooms_ = 0;
 };
@@ -45,6 +45,9 @@ TEST_F(ConnectionsTest, WhoWaitsForUsDoesNotGo) {
   EXPECT_FALSE(connections_.HasRoom()) << "nobody but the one who goes already";
   EXPECT_EQ(gone_, "b");
   connections_.Await(c);
+  EXPECT_FALSE(connections_.HasRoom()) << "the latest";
+  EXPECT_EQ(gone_, "b");
+  connections_.Await(a);
   EXPECT_FALSE(connections_.HasRoom());
   EXPECT_EQ(gone_, "bc");
   for (const auto place : {a, b, c}) connections_.Leave(place);

@@ -215,7 +215,7 @@ TEST_F(HttpServerTest, AnIdleConnectionMayLiveLongerThanARequest) {
 }
 
 TEST_F(HttpServerTest, AtTheCapThePeerThatWasAwaitedLongestMakesRoom) {
-  Start({.max_connections = 3, .timeout_ms = 60000});
+  Start({.max_connections = 2, .timeout_ms = 60000});
   const std::string_view request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   Connection first(server_->port()), second(server_->port());
   second.Send(request);
