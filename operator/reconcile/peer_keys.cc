@@ -1,6 +1,7 @@
 #include "operator/reconcile/peer_keys.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "common/base/log.h"
@@ -63,11 +64,23 @@ PeerKeysFacts FactsOf(const json& secret) {
   const Result<CertificateInfo> authority = ReadCertificate(newest);
   const Result<CertificateInfo> certificate = ReadCertificate(material.pair.certificate_pem);
   if (!authority.ok() || !certificate.ok() || !Verifies({newest, material.authority_key}, newest)) return facts;
-  for (const std::string& trusted : material.authorities) facts.sound |= Verifies(material.pair, trusted);
-  facts.current =
-      Verifies(material.pair, newest) && certificate->dns_names == std::vector<std::string>{names::kPeerTlsName};
+  const bool by_newest = Verifies(material.pair, newest);
+  facts.sound = by_newest;
+  for (const std::string& trusted : material.authorities) facts.sound = facts.sound || Verifies(material.pair, trusted);
+  facts.current = by_newest && certificate->dns_names == std::vector<std::string>{names::kPeerTlsName};
   facts.authority = {authority->not_before, authority->not_after};
   facts.certificate = {certificate->not_before, certificate->not_after};
+  return facts;
+}
+
+// Of a Secret that this process made just now: its signatures need no looking at.
+PeerKeysFacts FactsOfNew(const json& secret, WallTime now) {
+  PeerKeysFacts facts;
+  facts.exists = facts.sound = facts.current = true;
+  if (const json* owner = kube::ControllerOf(secret)) facts.owner_uid = kube::StringAt(*owner, {"uid"});
+  const WallTime from = now - kClockSkew;
+  facts.authority = {from, from + kAuthorityLifetime};
+  facts.certificate = {from, from + kCertificateLifetime};
   return facts;
 }
 
@@ -109,17 +122,27 @@ std::string KeyOf(const std::string& name_space, const std::string& secret) { re
 
 Result<PeerKeysFacts> PeerKeys::Look(const std::string& name_space, const std::string& secret, WallTime now) {
   const std::string key = KeyOf(name_space, secret);
+  std::optional<Seen> seen;
   {
     const std::lock_guard lock(mutex_);
-    const auto seen = seen_.find(key);
-    if (seen != seen_.end() && now - seen->second.at < kLookLifetime) return seen->second.facts;
+    if (const auto found = seen_.find(key); found != seen_.end()) seen = found->second;
   }
+  if (seen && now - seen->at < kLookLifetime) return seen->facts;
   const Result<json> object = client_.Get(kube::kSecrets, name_space, secret);
   if (!object.ok() && object.status().code() != Code::kNotFound) return object.status();
-  const PeerKeysFacts facts = object.ok() ? FactsOf(*object) : PeerKeysFacts();
-  const std::lock_guard lock(mutex_);
-  seen_[key] = {facts, now};
+  PeerKeysFacts facts;
+  if (object.ok()) {
+    // Signatures are looked at once for each state of the Secret: it takes milliseconds.
+    const bool same = seen && !seen->version.empty() && seen->version == kube::ResourceVersionOf(*object);
+    facts = same ? seen->facts : FactsOf(*object);
+  }
+  Remember(key, facts, now, object.ok() ? *object : json());
   return facts;
+}
+
+void PeerKeys::Remember(const std::string& key, const PeerKeysFacts& facts, WallTime now, const json& secret) {
+  const std::lock_guard lock(mutex_);
+  seen_[key] = {facts, now, kube::ResourceVersionOf(secret)};
 }
 
 Status PeerKeys::Take(PeerKeysStep step, const json& metadata, WallTime now) {
@@ -142,12 +165,10 @@ Status PeerKeys::Take(PeerKeysStep step, const json& metadata, WallTime now) {
                    {kAuthorityKey, EncodeBase64(material.authority_key)},
                    {names::kPeerCertificateFile, EncodeBase64(material.pair.certificate_pem)},
                    {names::kPeerKeyFile, EncodeBase64(material.pair.private_key_pem)}}}};
-  if (current.ok()) {
-    secret["metadata"]["resourceVersion"] = kube::ResourceVersionOf(*current);  // guards the write
-    RETURN_IF_ERROR(client_.Replace(kube::kSecrets, secret));
-  } else {
-    RETURN_IF_ERROR(client_.Create(kube::kSecrets, secret));
-  }
+  if (current.ok()) secret["metadata"]["resourceVersion"] = kube::ResourceVersionOf(*current);  // guards the write
+  ASSIGN_OR_RETURN(const json written,
+                   current.ok() ? client_.Replace(kube::kSecrets, secret) : client_.Create(kube::kSecrets, secret));
+  if (step == PeerKeysStep::kMake) Remember(KeyOf(name_space, name), FactsOfNew(written, now), now, written);
   log::Info("loaders' keys written", {{"secret", KeyOf(name_space, name)}});
   return {};
 }

@@ -48,7 +48,7 @@ class PeerKeys {
   // `client` (not owned) must outlive this.
   explicit PeerKeys(kube::Client* client) : client_(*client) {}
 
-  // As of at most a minute ago.
+  // As of at most a minute ago. Cheap, but for a Secret that this process has not seen as it is now.
   Result<PeerKeysFacts> Look(const std::string& name_space, const std::string& secret, WallTime now);
   // Writes the Secret `metadata` names, as whose metadata it is taken. Conflict if somebody else wrote meanwhile.
   Status Take(PeerKeysStep step, const nlohmann::json& metadata, WallTime now);
@@ -58,7 +58,10 @@ class PeerKeys {
   struct Seen {
     PeerKeysFacts facts;
     WallTime at;
+    std::string version;  // resourceVersion of the Secret
   };
+
+  void Remember(const std::string& key, const PeerKeysFacts& facts, WallTime now, const nlohmann::json& secret);
 
   kube::Client& client_;
   std::mutex mutex_;

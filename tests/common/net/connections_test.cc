@@ -45,6 +45,9 @@ TEST_F(ConnectionsTest, WhoWaitsForUsDoesNotGo) {
   EXPECT_FALSE(connections_.HasRoom()) << "nobody but the one who goes already";
   EXPECT_EQ(gone_, "b");
   connections_.Await(c);
+  EXPECT_FALSE(connections_.HasRoom()) << "the latest";
+  EXPECT_EQ(gone_, "b");
+  connections_.Await(a);
   EXPECT_FALSE(connections_.HasRoom());
   EXPECT_EQ(gone_, "bc");
   for (const auto place : {a, b, c}) connections_.Leave(place);
