@@ -382,7 +382,7 @@ Error cuStreamSynchronize(Stream handle) {
 }
 
 Error cuStreamQuery(Stream handle) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   if (const Error error = CheckReady("cuStreamQuery")) return error;
   const Stream stream = Find(handle);
   if (stream == nullptr) return Refuse(kErrorInvalidHandle, "cuStreamQuery of no stream");
@@ -459,7 +459,7 @@ Error cuLaunchHostFunc(Stream handle, void (*function)(void*), void* user) {
 // NOLINTEND(readability-identifier-naming)
 
 int FakeCudaIsRegistered(const void* memory, size_t bytes) {
-  const std::lock_guard lock(fake().mutex);
+  const std::lock_guard lock(TheFake().mutex);
   return IsRegistered(memory, bytes) ? 1 : 0;
 }
 
