@@ -7,27 +7,21 @@
 
 #include <atomic>
 #include <cstring>
-#include <memory>
 #include <numeric>
 #include <vector>
 
-#include "common/gpu/context.h"
+#include "tests/common/gpu/gpu_fixture.h"
 
 namespace headrace::gpu {
 namespace {
 
 constexpr size_t kBytes = 8192;
 
-class FakeCudaTest : public testing::Test {
+class FakeCudaTest : public GpuTest {
  protected:
   void SetUp() override {
-    const Result<const Driver*> opened = Driver::Open();
-    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
-    driver_ = *opened;
-    auto context = PrimaryContext::Retain(driver_, 0);
-    ASSERT_TRUE(context.ok()) << context.status().ToString();
-    context_ = std::move(*context);
-    current_.emplace(*context_);
+    GpuTest::SetUp();
+    ASSERT_NE(context_, nullptr);
     ASSERT_EQ(driver_->stream_create(&one_, kStreamNonBlocking), kSuccess);
     ASSERT_EQ(driver_->stream_create(&other_, 0), kSuccess);
     ASSERT_EQ(driver_->event_create(&event_, kEventDisableTiming), kSuccess);
@@ -42,21 +36,9 @@ class FakeCudaTest : public testing::Test {
     EXPECT_EQ(driver_->stream_destroy(other_), kSuccess);
     EXPECT_EQ(driver_->mem_free(memory_), kSuccess);
     munmap(host_, kBytes);
-    current_.reset();
-    context_.reset();
-    const FakeCudaState left = State();
-    EXPECT_EQ(left.contexts + left.streams + left.events + left.registrations + left.device_bytes, 0);
+    GpuTest::TearDown();
   }
 
-  static FakeCudaState State() {
-    FakeCudaState state;
-    FakeCudaGetState(&state);
-    return state;
-  }
-
-  const Driver* driver_ = nullptr;
-  std::unique_ptr<PrimaryContext> context_;
-  std::optional<PrimaryContext::Current> current_;
   Stream one_ = nullptr, other_ = nullptr;
   Event event_ = nullptr;
   DevicePtr memory_ = 0;
