@@ -344,7 +344,7 @@ def connect(
     that matches no file, is raised as its own class of headrace.Error.
 
     ``memory`` is "host" for tensors in the ring whatever the input says, or None for spec.delivery.memory: on the GPU
-    where that is Pinned, or Auto and this process finds one. Replica r then has GPU ``gpus[r % len(gpus)]``; by default
+    where that is Device or Pinned, or Auto and there is one. Replica r then has GPU ``gpus[r % len(gpus)]``; by default
     GPU r, modulo the number that the process sees. ``device_batches`` is how many batches of a replica GPU memory is
     there for, those that the trainer holds among them; by default 4.
     """
