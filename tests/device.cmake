@@ -6,20 +6,25 @@ if(HEADRACE_HAVE_NCCL)
   add_dependencies(sidecar_device_device_test headrace_nccl)
 endif()
 
-# The image kernel: its arithmetic on the CPU, and itself where there is a GPU; both are held to the maps of the CPU, which
-# the parts that need a GPU are without.
-if(HEADRACE_PARTS STREQUAL "all")
-  headrace_test(sidecar/device/image_tile DEPS headrace::sidecar)
-  if(HEADRACE_HAVE_CUDA)
-    headrace_test(sidecar/device/image_kernel DEPS headrace::sidecar headrace::sidecar_device headrace_cudart
-                  LABELS "unit;gpu")  # skipped without a GPU
-  endif()
-endif()
-
 # A driver of our own, for tests: HEADRACE_LIBCUDA names it.
-add_library(fake_cuda SHARED fakes/fake_cuda.cc fakes/fake_cuda_memory.cc)
+add_library(fake_cuda SHARED fakes/fake_cuda.cc fakes/fake_cuda_kernels.cc fakes/fake_cuda_memory.cc)
 target_include_directories(fake_cuda PRIVATE ${CMAKE_SOURCE_DIR})
 target_link_libraries(fake_cuda PRIVATE Threads::Threads)
+# The image kernels: their arithmetic on the CPU, held to the maps, which the parts that need a GPU are without; and
+# themselves, held to arithmetic, before the stand-in and, where there is one, on a GPU.
+if(HEADRACE_PARTS STREQUAL "all")
+  headrace_test(sidecar/device/image_tile DEPS headrace::sidecar)
+endif()
+if(HEADRACE_HAVE_CUDA)
+  headrace_test(sidecar/device/image_kernel DEPS headrace::sidecar_device_ring headrace_cudart
+                LABELS "unit;gpu")  # skipped without a GPU
+  add_test(NAME sidecar/device/image_kernel_fake
+           COMMAND sidecar_device_image_kernel_test --gtest_filter=-*.Bandwidth
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_dependencies(sidecar_device_image_kernel_test fake_cuda)
+  set_tests_properties(sidecar/device/image_kernel_fake PROPERTIES
+    ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>" LABELS unit TIMEOUT 120)
+endif()
 # An NCCL of our own, for tests: HEADRACE_LIBNCCL names it.
 if(HEADRACE_HAVE_NCCL)
   add_library(fake_nccl SHARED fakes/fake_nccl.cc)
