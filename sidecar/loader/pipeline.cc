@@ -17,8 +17,9 @@
 namespace headrace::side {
 namespace {
 
-// Pieces that are read ahead take about as much memory as the batches that they become.
-constexpr uint64_t kLookAheadBytes = 16 << 20;
+// Pieces that are read ahead take about as much memory as the batches that they become. More than this, and their bytes
+// have left the processors' caches when they are decoded.
+constexpr uint64_t kLookAheadBytes = 4 << 20;
 constexpr uint64_t kLeastLookAhead = 2;
 constexpr uint64_t kMostLookAhead = 64;
 // What one thread decodes at a time: much more than handing it over costs.
