@@ -123,7 +123,7 @@ std::vector<ConditionCount> CountConditions(const kube::Store& inputs) {
   for (const std::string& key : inputs.Keys()) {
     const Object input = inputs.Get(key);
     if (input == nullptr) continue;  // deleted since
-    const json conditions = input->value("/status/conditions"_json_pointer, json::array());
+    const json& conditions = kube::ListAt(*input, {"status", "conditions"});
     for (size_t at = 0; at < counts.size(); at += 3) {
       size_t status = 2;
       for (const json& condition : conditions) {
