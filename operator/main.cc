@@ -71,7 +71,7 @@ Status Run(Config config, const Signals& signals) {
   const HttpHandler status = [&](const HttpRequest& request) -> HttpResponse {
     if (request.path == "/metrics") {
       for (const auto& [resource, store] : watches.stores()) probe.SetCached(resource, store->Size());
-      for (const ConditionCount& count : CountConditions(watches.inputs()))
+      for (const ConditionCounts::Count& count : watches.conditions().Get())
         probe.SetInputs(count.condition, count.status, count.inputs);
       return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = probe.Render(kController, queue)};
     }

@@ -197,7 +197,7 @@ void Probe::SetCached(const std::string& resource, size_t objects) {
   metrics_->cached.Add({{"resource", resource}}).Set(static_cast<double>(objects));
 }
 
-void Probe::SetInputs(const std::string& condition, const std::string& status, size_t inputs) {
+void Probe::SetInputs(const std::string& condition, const std::string& status, int64_t inputs) {
   metrics_->inputs.Add({{"condition", condition}, {"status", status}}).Set(static_cast<double>(inputs));
 }
 
