@@ -1,6 +1,7 @@
 #include "operator/watches.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "common/spec/names.h"
@@ -13,6 +14,8 @@ namespace {
 
 using kube::Object;
 using nlohmann::json;
+
+constexpr std::array<const char*, 3> kStatuses = {"True", "False", "Unknown"};  // of a condition
 
 // Erases the members of `object` that are not in `keep`.
 void Keep(json& object, std::initializer_list<std::string_view> keep) {
@@ -76,6 +79,34 @@ void SlimService(json& service) {
   for (json& port : *ports) Keep(port, {"name", "port", "protocol"});
 }
 
+ConditionCounts::ConditionCounts() {
+  for (const char* condition : {"Accepted", "Ready", "Degraded"}) {
+    for (const char* status : kStatuses) counts_.push_back({condition, status, 0});
+  }
+}
+
+void ConditionCounts::OnChange(const json* before, const json* now) {
+  const std::lock_guard lock(mutex_);
+  if (before != nullptr) Add(*before, -1);
+  if (now != nullptr) Add(*now, +1);
+}
+
+void ConditionCounts::Add(const json& input, int64_t one) {
+  for (size_t at = 0; at < counts_.size(); at += kStatuses.size()) {
+    std::string is = kStatuses.back();
+    for (const json& condition : kube::ListAt(input, {"status", "conditions"})) {
+      if (kube::StringAt(condition, {"type"}) == counts_[at].condition) is = kube::StringAt(condition, {"status"});
+    }
+    const size_t status = std::find(kStatuses.begin(), kStatuses.end() - 1, is) - kStatuses.begin();
+    counts_[at + status].inputs += one;
+  }
+}
+
+std::vector<ConditionCounts::Count> ConditionCounts::Get() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
 Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options options) {
   const auto add = [&](const kube::Resource& resource, const std::string& selector, std::function<void(json&)> slim,
                        kube::Store::Index index, kube::Store::Index input_of) {
@@ -101,6 +132,9 @@ Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options o
                                    .on_delete = tell});
   };
   add(kube::kInputs, "", SlimMetadata, nullptr, kube::KeyOf);
+  informers_.back()->AddHandler(
+      {.on_put = [this](const Object& before, const Object& now) { conditions_.OnChange(before.get(), now.get()); },
+       .on_delete = [this](const Object& removed) { conditions_.OnChange(removed.get(), nullptr); }});
   add(kube::kPods, names::kInputLabel, SlimPod, InputKeyOf, InputKeyOf);
   add(kube::kJobs, "", SlimWorkload, TemplateInputKeyOf, nullptr);
   add(kube::kStatefulSets, "", SlimWorkload, nullptr, nullptr);
@@ -113,28 +147,6 @@ std::vector<std::pair<std::string, const kube::Store*>> Watches::stores() const 
   std::vector<std::pair<std::string, const kube::Store*>> stores;
   for (size_t i = 0; i < informers_.size(); ++i) stores.emplace_back(plurals_[i], &informers_[i]->store());
   return stores;
-}
-
-std::vector<ConditionCount> CountConditions(const kube::Store& inputs) {
-  std::vector<ConditionCount> counts;
-  for (const char* condition : {"Accepted", "Ready", "Degraded"}) {
-    for (const char* status : {"True", "False", "Unknown"}) counts.push_back({condition, status, 0});
-  }
-  for (const std::string& key : inputs.Keys()) {
-    const Object input = inputs.Get(key);
-    if (input == nullptr) continue;  // deleted since
-    const json conditions = input->value("/status/conditions"_json_pointer, json::array());
-    for (size_t at = 0; at < counts.size(); at += 3) {
-      size_t status = 2;
-      for (const json& condition : conditions) {
-        if (kube::StringAt(condition, {"type"}) != counts[at].condition) continue;
-        const std::string is = kube::StringAt(condition, {"status"});
-        status = is == "True" ? 0 : is == "False" ? 1 : 2;
-      }
-      ++counts[at + status].inputs;
-    }
-  }
-  return counts;
 }
 
 bool Watches::synced() const {
