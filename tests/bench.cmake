@@ -4,7 +4,7 @@ foreach(name client_next_bench device_copy_bench loader_drain_bench machine_floo
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 endforeach()
 target_link_libraries(client_next_bench PRIVATE headrace::client fakes_fake_loader)
-target_link_libraries(device_copy_bench PRIVATE headrace::client fakes_fake_loader)
+target_link_libraries(device_copy_bench PRIVATE headrace::client headrace::sidecar fakes_fake_loader)
 target_link_libraries(loader_drain_bench PRIVATE headrace::client)
 target_link_libraries(operator_bench PRIVATE operator_fakes headrace::operator_lib headrace::operator_reconcile headrace::operator_admission)
 target_link_libraries(pixels_bench PRIVATE headrace::sidecar)

@@ -1,8 +1,10 @@
-// Batches on their way to a GPU, beside a plain copy of as many bytes. One line a figure. Needs a GPU; against a
-// stand-in driver ($HEADRACE_LIBCUDA) it runs, and its figures say nothing.
+// Batches on their way to a GPU, by the client (Pinned) and by the loader (Device), beside a plain copy of as many
+// bytes. One line a figure. Skipped without a GPU; against a stand-in driver ($HEADRACE_LIBCUDA) it runs, and its
+// figures say nothing.
 //   device_copy_bench [MEBIBYTES]     of a batch; 64
 #include <sys/mman.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,20 +15,30 @@
 #include <vector>
 
 #include "common/gpu/context.h"
+#include "common/spec/names.h"
 #include "headrace/client.h"
+#include "sidecar/loader/engine.h"
+#include "sidecar/loader/handshake_server.h"
 #include "tests/bench/timing.h"
 #include "tests/fakes/fake_loader.h"
 
 using headrace::Result;
+using headrace::Status;
 using headrace::bench::Median;
 using headrace::bench::NowNs;
 using headrace::fakes::FakeLoader;
 using headrace::fakes::FakeLoaderOptions;
+using headrace::side::Engine;
+using headrace::side::Feed;
+using headrace::side::FeedEpoch;
+using headrace::side::HandshakeServer;
 namespace gpu = headrace::gpu;
+namespace ring = headrace::ring;
 
 namespace {
 
 constexpr int kBatches = 100;
+constexpr int kSlots = 6;
 constexpr int64_t kRowBytes = 20;  // of the fake loader's label and x
 
 [[noreturn]] void Fail(const std::string& what) {
@@ -61,36 +73,24 @@ double PlainCopy(const gpu::Driver& driver, gpu::Stream stream, size_t bytes) {
   return rate;
 }
 
-// A fake loader that only hands slots out, and a client that takes them to the GPU.
-class Input {
+// A client that takes a loader's batches to the GPU.
+class Trainer {
  public:
-  explicit Input(int64_t rows) {
-    char name[] = "/dev/shm/headrace-bench-XXXXXX";
-    FakeLoaderOptions options;
-    options.directory = directory_ = mkdtemp(name);
-    options.steps = -1;
-    options.rows = rows;
-    options.slots = 6;
-    options.fill = false;
-    auto loader = FakeLoader::Start(options);
-    if (!loader.ok()) Fail(loader.status().ToString());
-    loader_ = std::move(*loader);
+  explicit Trainer(const std::string& directory) {
     headrace_connect_options connect{};
     connect.size = sizeof(connect);
-    connect.directory = directory_.c_str();
+    connect.directory = directory.c_str();
     connect.timeout_ms = 10000;
     connect.takes_device = 1;
     if (headrace_connect(&connect, &dataset_) != HEADRACE_OK) Fail(headrace_last_error());
     if (headrace_iterator_create(dataset_, 0, &iterator_) != HEADRACE_OK) Fail(headrace_last_error());
   }
-  ~Input() {
+  ~Trainer() {
     headrace_iterator_free(iterator_);
     headrace_dataset_free(dataset_);
-    loader_.reset();
-    std::filesystem::remove_all(directory_);
   }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   // Takes the next batch as a step on `stream` does; returns the time that headrace_next took.
   double Step(gpu::Stream stream) {
@@ -104,43 +104,191 @@ class Input {
   }
 
  private:
-  std::string directory_;
-  std::unique_ptr<FakeLoader> loader_;
   headrace_dataset* dataset_ = nullptr;
   headrace_iterator* iterator_ = nullptr;
 };
+
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/dev/shm/headrace-bench-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// A loader that only hands slots out: what they hold does not matter here. The client copies (Pinned).
+class PinnedLoader {
+ public:
+  explicit PinnedLoader(int64_t rows) {
+    FakeLoaderOptions options;
+    options.directory = folder_.path();
+    options.steps = -1;
+    options.rows = rows;
+    options.slots = kSlots;
+    options.fill = false;
+    auto loader = FakeLoader::Start(options);
+    if (!loader.ok()) Fail(loader.status().ToString());
+    loader_ = std::move(*loader);
+  }
+  const std::string& directory() const { return folder_.path(); }
+
+ private:
+  const Folder folder_;
+  std::unique_ptr<FakeLoader> loader_;
+};
+
+// The same, on the loader's side of what copies (Device): its engine, over a feed that has nothing to do.
+class IdleFeed : public Feed {
+ public:
+  explicit IdleFeed(int64_t rows) : rows_(rows) {
+    plan_.hash = "0123456789abcdef";
+    plan_.spec.delivery.memory = headrace::MemoryKind::kDevice;
+    plan_.spec.delivery.prefetch_steps = kSlots - 2;
+  }
+  headrace::Result<std::unique_ptr<FeedEpoch>> Start(const ring::Position&) override {
+    return std::unique_ptr<FeedEpoch>(std::make_unique<Epoch>(rows_));
+  }
+  const headrace::Plan& plan() const override { return plan_; }
+  const headrace::Topology& topology() const override { return topology_; }
+  const std::vector<headrace::TensorSpec>& element_spec() const override { return element_spec_; }
+  uint64_t max_bytes() const override { return static_cast<uint64_t>(rows_) * kRowBytes; }
+  bool holds_steps() const override { return false; }
+  int64_t cardinality() const override { return headrace::kInfiniteCardinality; }
+  uint64_t run_seed() const override { return 1; }
+  uint64_t bytes_read() const override { return 0; }
+  headrace::side::StageTimes read_times() const override { return {}; }
+  int64_t default_prefetch_steps() const override { return kSlots - 2; }
+
+ private:
+  class Epoch : public FeedEpoch {
+   public:
+    explicit Epoch(int64_t rows) : rows_(rows) {}
+    Result<Next> Advance(Delivery* delivery) override {
+      *delivery = {next_, 0, rows_, rows_, false, static_cast<uint64_t>(next_)};
+      ++next_;
+      return Next::kDelivery;
+    }
+    Result<size_t> Begin(const Delivery&, Place* place) override {
+      place->extents.resize(1);
+      place->extents[0] = {0, static_cast<uint64_t>(rows_) * kRowBytes, 2, {rows_, kRowBytes}};
+      return size_t{0};
+    }
+    Status WritePart(const Delivery&, size_t, size_t, Place*) override { return {}; }
+    Status End(Delivery*, Place*) override { return {}; }
+
+   private:
+    const int64_t rows_;
+    int64_t next_ = 0;
+  };
+
+  const int64_t rows_;
+  headrace::Plan plan_;
+  const headrace::Topology topology_;
+  const std::vector<headrace::TensorSpec> element_spec_ = {
+      {"x", headrace::DType::kUint8, {headrace::kUnknownDim, kRowBytes}}};
+};
+
+template <typename T>
+T Checked(Result<T> made) {
+  if (!made.ok()) Fail(made.status().ToString());
+  return std::move(*made);
+}
+
+class DeviceLoader {
+ public:
+  explicit DeviceLoader(int64_t rows)
+      : feed_(rows),
+        rings_(Checked(Engine::OpenRings(folder_.path(), feed_))),
+        device_rings_(Checked(headrace::device::MakeDeviceRings(rings_, {}))),
+        engine_(&feed_, &rings_, &device_rings_, &pool_, &signal_, nullptr) {
+    ring::HandshakeReply reply;
+    reply.plan_hash = feed_.plan().hash;
+    reply.element_spec = feed_.element_spec();
+    reply.memory = headrace::MemoryKind::kDevice;
+    reply.device_rings = {{device_rings_[0]->gpu(), device_rings_[0]->generation()}};
+    server_ = Checked(HandshakeServer::Start(folder_.path() + "/" + headrace::names::kSocketFile,
+                                             headrace::side::HandshakeOffer{reply, {rings_[0]->fd()}, &device_rings_}));
+    thread_ = std::thread([this] { ran_ = engine_.Run(stop_); });
+  }
+  // REQUIRES: the trainer has freed its batches.
+  ~DeviceLoader() {
+    stop_ = true;
+    thread_.join();
+    if (!ran_.ok()) Fail(ran_.ToString());
+    // The trainer has gone: nobody waits for what it left.
+    device_rings_[0]->SetReader(headrace::device::DeviceRing::Reader::kHost);
+  }
+  DeviceLoader(const DeviceLoader&) = delete;
+  DeviceLoader& operator=(const DeviceLoader&) = delete;
+  const std::string& directory() const { return folder_.path(); }
+
+ private:
+  const Folder folder_;
+  IdleFeed feed_;
+  std::vector<std::unique_ptr<ring::RingWriter>> rings_;
+  headrace::device::DeviceRings device_rings_;
+  headrace::side::WorkPool pool_{1};
+  headrace::side::Signal signal_;
+  Engine engine_;
+  std::unique_ptr<HandshakeServer> server_;
+  std::atomic<bool> stop_{false};
+  Status ran_;
+  std::thread thread_;
+};
+
+// Large batches one after the other beside plain copies of as many bytes, and small ones that are ready.
+template <typename Loader>
+void Measure(const char* memory, const gpu::Driver& driver, gpu::Stream stream, size_t bytes, double plain) {
+  const int64_t rows = static_cast<int64_t>(bytes) / kRowBytes;
+  double rate = 0;
+  {
+    const Loader loader(rows);
+    Trainer trainer(loader.directory());
+    for (int i = 0; i < 10; ++i) trainer.Step(stream);
+    Must(driver, driver.stream_synchronize(stream), "cuStreamSynchronize");
+    const double start = NowNs();
+    for (int i = 0; i < kBatches; ++i) trainer.Step(stream);
+    Must(driver, driver.stream_synchronize(stream), "cuStreamSynchronize");
+    rate = static_cast<double>(rows * kRowBytes) * kBatches / (NowNs() - start);
+  }
+  std::vector<double> next;
+  {
+    const Loader loader(64);
+    Trainer trainer(loader.directory());
+    for (int i = 0; i < 500; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // a step of training, in which the next batch comes
+      next.push_back(trainer.Step(stream));
+    }
+  }
+  std::printf("%s_batches_to_gpu  %9.3f GB/s  %8.3f of plain_copy_to_gpu\n", memory, rate, rate / plain);
+  std::printf("%s_c_next_ready    %9.1f ns\n", memory, Median(next));
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const size_t bytes = (argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 64) << 20;
-  const Result<const gpu::Driver*> driver = gpu::Driver::Open();
-  if (!driver.ok()) Fail(driver.status().ToString());
-  auto context = gpu::PrimaryContext::Retain(*driver, 0);
-  if (!context.ok()) Fail(context.status().ToString());
-  const gpu::PrimaryContext::Current current(**context);
-  gpu::Stream stream = nullptr;
-  Must(**driver, (*driver)->stream_create(&stream, gpu::kStreamNonBlocking), "cuStreamCreate");
-
-  const double plain = PlainCopy(**driver, stream, bytes);
-  const int64_t rows = static_cast<int64_t>(bytes) / kRowBytes;
-  Input large(rows);
-  for (int i = 0; i < 10; ++i) large.Step(stream);
-  Must(**driver, (*driver)->stream_synchronize(stream), "cuStreamSynchronize");
-  const double start = NowNs();
-  for (int i = 0; i < kBatches; ++i) large.Step(stream);
-  Must(**driver, (*driver)->stream_synchronize(stream), "cuStreamSynchronize");
-  const double ours = static_cast<double>(rows * kRowBytes) * kBatches / (NowNs() - start);
-
-  Input small(64);
-  std::vector<double> next;
-  for (int i = 0; i < 500; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // a step of training, in which the next batch comes
-    next.push_back(small.Step(stream));
+  const Result<int> gpus = gpu::CountGpus();
+  if (!gpus.ok()) {
+    std::printf("skipped: no GPU here: %s\n", gpus.status().message().c_str());
+    return 0;
   }
-  std::printf("plain_copy_to_gpu     %9.3f GB/s\n", plain);
-  std::printf("batches_to_gpu        %9.3f GB/s  %8.3f of plain_copy_to_gpu\n", ours, ours / plain);
-  std::printf("c_next_ready_on_gpu   %9.1f ns\n", Median(next));
-  Must(**driver, (*driver)->stream_destroy(stream), "cuStreamDestroy");
+  const gpu::Driver* const driver = Checked(gpu::Driver::Open());
+  const auto context = Checked(gpu::PrimaryContext::Retain(driver, 0));
+  const gpu::PrimaryContext::Current current(*context);
+  gpu::Stream stream = nullptr;
+  Must(*driver, driver->stream_create(&stream, gpu::kStreamNonBlocking), "cuStreamCreate");
+  const double plain = PlainCopy(*driver, stream, bytes);
+  std::printf("plain_copy_to_gpu        %9.3f GB/s\n", plain);
+  Measure<PinnedLoader>("pinned", *driver, stream, bytes, plain);
+  Measure<DeviceLoader>("device", *driver, stream, bytes, plain);
+  Must(*driver, driver->stream_destroy(stream), "cuStreamDestroy");
   return 0;
 }

@@ -2,7 +2,7 @@
 # Builds and runs the benchmarks (README.md beside this file): one line a figure, with its ratio to something of this
 # machine in the same run. Nothing is asserted.
 #   tests/bench/run.sh [client|loaders|objects|pixels|device] [OPTION...]
-# By default all but device, which needs a GPU. Options are those of loaders/compare.py, or the MiB of a batch for device.
+# By default all but device, which is skipped without a GPU. Options are those of loaders/compare.py, or the MiB of a batch for device.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 parts=(client loaders objects pixels)
