@@ -13,15 +13,16 @@ namespace headrace::client {
 
 struct Arrival {
   ring::SlotView view;
-  // Where the components that go to a GPU lie, at the places they have in the slot: in a buffer that we copied them to,
-  // or in a slot that the loader filled. Both null: all lie in the ring.
+  // Where the components that go to a GPU lie, at the places that view.extents names: in a buffer that we copied them
+  // to, or in a slot that the loader filled. Both null: all lie in the ring.
   DeviceBuffers::Buffer* buffer = nullptr;
   std::shared_ptr<DeviceSlots> device_slots = nullptr;
   bool has_slot = true;  // false: nothing of the batch lies in the slot, which goes back without it
   // Of a batch with both: the trainer, until it frees the batch, and the copy, until it is done. The last to let go
   // gives the slot back.
   std::shared_ptr<std::atomic<int>> slot_holders = nullptr;
-  // What view.extents shows of a batch with a buffer: the reader's own go back with the slot.
+  // What view.extents shows of a batch with a buffer, since the reader's own go back with the slot, and of one in a
+  // loader's slot that is laid out otherwise than the ring's.
   std::vector<ring::ComponentExtent> extents = {};
 
   // 0: all lie in the ring.

@@ -126,7 +126,7 @@ Status Connection::MapDeviceSlots(const LoaderSocket::Attachment& attachment) {
   options.memory_fd = attachment.device_memory.get();
   options.handover_fd = attachment.handover.get();
   options.slot_count = header.slot_count;
-  options.slot_stride = header.slot_stride;
+  options.slot_stride = reader_->geometry().device_stride();
   options.generation = attachment.reply.device_rings[static_cast<size_t>(replica_)].generation;
   ASSIGN_OR_RETURN(std::shared_ptr<DeviceSlots> slots, DeviceSlots::Map(options));
   {
@@ -244,6 +244,11 @@ Result<ring::RingReader::Outcome> Connection::NextInDeviceRing(int64_t timeout_m
   }
   arrival->view = *early_;
   arrival->device_slots = device_slots_;
+  if (reader_->geometry().device_slot_stride != 0) {
+    arrival->extents.resize(early_->extents.size());
+    std::transform(early_->extents.begin(), early_->extents.end(), arrival->extents.begin(), ring::InDeviceSlot);
+    arrival->view.extents = arrival->extents;
+  }
   early_.reset();
   return Outcome::kBatch;
 }

@@ -66,6 +66,7 @@ Result<Destination> ToDevice(const Choice& choice, int replica) {
 
 Result<std::vector<Destination>> ChooseDestinations(const ConnectPolicy& policy, const ring::HandshakeReply& reply) {
   if (reply.memory == MemoryKind::kHost) return AllToHost(reply, "spec.delivery.memory says so");
+  if (!policy.takes_device && !reply.device_only.empty()) return InvalidArgument(reply.device_only);
   if (!policy.takes_device) return AllToHost(reply, "the trainer takes host memory only");
   Choice choice{policy, reply, 0, {}};
   const Result<int> count = gpu::CountGpus();

@@ -2,8 +2,9 @@
 # (FindCUDAToolkit of CMake 3.25 fails on CUDA 13, hence this file.)
 #
 # Sets HEADRACE_HAVE_CUDA and HEADRACE_HAVE_NCCL and makes the targets headrace_cudart and headrace_nccl_library.
-# headrace_cuda_object(TARGET SOURCE.cu) compiles one CUDA file into an existing target; constexpr functions are the GPU's,
-# too.
+# headrace_cuda_object(TARGET SOURCE.cu) compiles one CUDA file into an existing target; headrace_cuda_code(TARGET SOURCE.cu
+# SOURCE.cc MACRO) makes code for the driver to load, and SOURCE.cc, to which MACRO names its file, part of the target. constexpr
+# functions are the GPU's, too.
 #
 #   -DHEADRACE_CUDA=AUTO   use what is found or can be fetched, else build without CUDA, with a message (default)
 #   -DHEADRACE_CUDA=ON     fail if there is none
@@ -77,17 +78,32 @@ if(HEADRACE_HAVE_NCCL)
     INTERFACE_INCLUDE_DIRECTORIES "${HEADRACE_CUDA_NCCL_INCLUDE};${HEADRACE_CUDA_INCLUDE}")
 endif()
 
+set(HEADRACE_NVCC_OPTIONS -ccbin "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 --expt-relaxed-constexpr ${HEADRACE_CUDA_CODE}
+    -Xcompiler -fPIC,-Wall,-Wextra -Werror all-warnings -I "${CMAKE_SOURCE_DIR}")
+
 function(headrace_cuda_object target source)
   set(name "${source}")
   set(source "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
   set(object "${CMAKE_CURRENT_BINARY_DIR}/${target}.${name}.o")
   add_custom_command(
     OUTPUT "${object}"
-    COMMAND "${HEADRACE_CUDA_NVCC}" -ccbin "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 --expt-relaxed-constexpr
-            ${HEADRACE_CUDA_CODE} -Xcompiler -fPIC,-Wall,-Wextra -Werror all-warnings -I "${CMAKE_SOURCE_DIR}"
-            -MD -MF "${object}.d" -c "${source}" -o "${object}"
+    COMMAND "${HEADRACE_CUDA_NVCC}" ${HEADRACE_NVCC_OPTIONS} -MD -MF "${object}.d" -c "${source}" -o "${object}"
     DEPENDS "${source}" DEPFILE "${object}.d"
     COMMENT "Building CUDA object ${target}.${name}.o"
     VERBATIM)
   target_sources(${target} PRIVATE "${object}")
+endfunction()
+
+function(headrace_cuda_code target source user macro)
+  set(code "${CMAKE_CURRENT_BINARY_DIR}/${source}.fatbin")
+  set(source "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
+  add_custom_command(
+    OUTPUT "${code}"
+    COMMAND "${HEADRACE_CUDA_NVCC}" ${HEADRACE_NVCC_OPTIONS} -MD -MF "${code}.d" -fatbin "${source}" -o "${code}"
+    DEPENDS "${source}" DEPFILE "${code}.d"
+    COMMENT "Building CUDA code ${target}.${user}"
+    VERBATIM)
+  target_sources(${target} PRIVATE "${user}" "${code}")
+  set_source_files_properties("${user}" PROPERTIES
+    OBJECT_DEPENDS "${code}" COMPILE_DEFINITIONS "${macro}=\"${code}\"")
 endfunction()

@@ -15,15 +15,14 @@
 #include <thread>
 
 #include "common/base/log.h"
-#include "common/gpu/driver.h"
 #include "common/net/http_server.h"
 #include "common/spec/collective.h"
 #include "common/spec/names.h"
 #include "sidecar/collective/agreement.h"
 #include "sidecar/device/device.h"
-#include "sidecar/device/device_ring.h"
 #include "sidecar/device/nccl.h"
 #include "sidecar/loader/config.h"
+#include "sidecar/loader/device_choice.h"
 #include "sidecar/loader/engine.h"
 #include "sidecar/loader/function_feed.h"
 #include "sidecar/loader/handshake_server.h"
@@ -70,39 +69,6 @@ Result<Plan> ReadPlan(const std::string& path) {
   return ParsePlan(json);
 }
 
-// The loader's own rings in GPU memory, or why it has none.
-struct DeviceChoice {
-  device::DeviceRings rings;
-  std::string reason;
-};
-
-// As spec.delivery has it: Device, and Auto with a claim. Errors are those of a GPU that is there and does not do it.
-Result<DeviceChoice> ChooseDevice(const Delivery& delivery,
-                                  const std::vector<std::unique_ptr<ring::RingWriter>>& rings) {
-  DeviceChoice choice;
-  if (delivery.memory == MemoryKind::kHost || delivery.memory == MemoryKind::kPinned) return choice;
-  if (delivery.memory == MemoryKind::kAuto && delivery.resource_claim.empty()) {
-    choice.reason = "there is no spec.delivery.resourceClaim that gives the loader a GPU";
-    return choice;
-  }
-  if (const Result<int> gpus = gpu::CountGpus(); !gpus.ok()) {
-    choice.reason = "the loader has no GPU: " + gpus.status().message();
-    return choice;
-  }
-  ASSIGN_OR_RETURN(choice.rings, device::MakeDeviceRings(rings));
-  choice.reason = "the loader fills rings on " + std::to_string(choice.rings.size()) + " GPU(s) of its claim";
-  return choice;
-}
-
-// Where trainers get their batches: what the plan leaves open, each says when it attaches.
-std::string MemoryText(MemoryKind memory, const DeviceChoice& choice) {
-  const std::string asked = "spec.delivery.memory is " + std::string(MemoryKindName(memory));
-  if (!choice.rings.empty()) return "Device: " + choice.reason + "; " + asked;
-  if (memory == MemoryKind::kHost || memory == MemoryKind::kPinned) return std::string(MemoryKindName(memory));
-  return "Pinned for trainers that find a GPU" + std::string(memory == MemoryKind::kAuto ? ", else Host" : "") + ": " +
-         choice.reason + "; " + asked;
-}
-
 ring::HandshakeReply Describe(const Feed& feed, const DeviceChoice& device) {
   const Plan& plan = feed.plan();
   ring::HandshakeReply reply;
@@ -120,6 +86,7 @@ ring::HandshakeReply Describe(const Feed& feed, const DeviceChoice& device) {
   reply.memory = plan.spec.delivery.memory;
   reply.memory_reason = device.reason;
   for (const auto& ring : device.rings) reply.device_rings.push_back({ring->gpu(), ring->generation()});
+  reply.device_only = WhyDeviceOnly(feed);
   reply.on_demand = PrefetchSteps(feed) == 0;
   return reply;
 }
@@ -210,9 +177,9 @@ int FailAtStart(const LoaderConfig& config, const StopOnSignal& stop, const Stat
 }
 
 Result<std::unique_ptr<Pipeline>> MakePipeline(const LoaderConfig& config, Plan plan, const Topology& topology,
-                                               size_t threads, Signal* signal) {
+                                               size_t threads, Signal* signal, LastMaps last_maps) {
   return Pipeline::Create(std::move(plan), topology, config.data_dir, config.run_id,
-                          config.run_dir + "/" + names::kQuarantineFile, threads, signal);
+                          config.run_dir + "/" + names::kQuarantineFile, threads, signal, last_maps);
 }
 
 Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::atomic<bool>* stop, size_t threads,
@@ -224,7 +191,11 @@ Result<std::unique_ptr<Feed>> MakeFeed(const LoaderConfig& config, const std::at
     ASSIGN_OR_RETURN(auto feed, FunctionFeed::Create(std::move(plan), config.topology, std::move(*peer)));
     return std::unique_ptr<Feed>(std::move(feed));
   }
-  ASSIGN_OR_RETURN(auto pipeline, MakePipeline(config, std::move(plan), config.topology, threads, signal));
+  const MapsChoice maps = ChooseLastMaps(plan.spec.delivery);
+  ASSIGN_OR_RETURN(auto pipeline, MakePipeline(config, std::move(plan), config.topology, threads, signal, maps.who));
+  if (!maps.why_not.empty() && !FindGpuImages(pipeline->plan().spec).empty()) {
+    log::Warning("the CPU does the last maps of images", {{"reason", maps.why_not}});
+  }
   return std::unique_ptr<Feed>(std::move(pipeline));
 }
 
@@ -251,7 +222,9 @@ Result<std::unique_ptr<ShareReader>> MakeShareReader(const LoaderConfig& config,
     topology = {1, 0, topology.replicas_in_sync()};
   }
   auto signal = std::make_unique<Signal>();
-  ASSIGN_OR_RETURN(auto feed, MakePipeline(config, std::move(plan), topology, threads, signal.get()));
+  // As this worker's own: what is handed over lies as it will lie in the slots.
+  const LastMaps last_maps = own.gpu_images().empty() ? LastMaps::kOnCpu : LastMaps::kOnGpu;
+  ASSIGN_OR_RETURN(auto feed, MakePipeline(config, std::move(plan), topology, threads, signal.get(), last_maps));
   return std::make_unique<ShareReader>(std::move(feed), std::move(signal), threads,
                                        scatters ? own.topology().num_workers : 1, replicas);
 }
@@ -292,7 +265,7 @@ int Serve(const LoaderConfig& config) {
   if (!own.ok()) return FailAtStart(config, stop, own.status());
   auto rings = Engine::OpenRings(config.run_dir, **own);
   if (!rings.ok()) return FailAtStart(config, stop, rings.status());
-  auto device = ChooseDevice((*own)->plan().spec.delivery, *rings);
+  auto device = ChooseDevice(**own, *rings);
   if (!device.ok()) return FailAtStart(config, stop, device.status());
   const Status lent = (*own)->LendRings(*rings);
   if (!lent.ok()) return FailAtStart(config, stop, lent);

@@ -1,6 +1,7 @@
 headrace_test(common/base/words DEPS headrace::common_base)
 headrace_test(common/spec/collective DEPS headrace::common_spec)
 headrace_test(common/spec/expression DEPS headrace::common_spec)
+headrace_test(common/spec/gpu_images DEPS headrace::common_spec)
 headrace_test(common/spec/input_spec DEPS headrace::common_spec)
 headrace_test(common/spec/memory DEPS headrace::common_spec)
 headrace_test(common/spec/pixel_maps DEPS headrace::common_spec)

@@ -6,20 +6,25 @@ if(HEADRACE_HAVE_NCCL)
   add_dependencies(sidecar_device_device_test headrace_nccl)
 endif()
 
-# The image kernel: its arithmetic on the CPU, and itself where there is a GPU; both are held to the maps of the CPU, which
-# the parts that need a GPU are without.
-if(HEADRACE_PARTS STREQUAL "all")
-  headrace_test(sidecar/device/image_tile DEPS headrace::sidecar)
-  if(HEADRACE_HAVE_CUDA)
-    headrace_test(sidecar/device/image_kernel DEPS headrace::sidecar headrace::sidecar_device headrace_cudart
-                  LABELS "unit;gpu")  # skipped without a GPU
-  endif()
-endif()
-
 # A driver of our own, for tests: HEADRACE_LIBCUDA names it.
-add_library(fake_cuda SHARED fakes/fake_cuda.cc fakes/fake_cuda_memory.cc)
+add_library(fake_cuda SHARED fakes/fake_cuda.cc fakes/fake_cuda_kernels.cc fakes/fake_cuda_memory.cc)
 target_include_directories(fake_cuda PRIVATE ${CMAKE_SOURCE_DIR})
 target_link_libraries(fake_cuda PRIVATE Threads::Threads)
+# The image kernels: their arithmetic on the CPU, held to the maps, which the parts that need a GPU are without; and
+# themselves, held to arithmetic, before the stand-in and, where there is one, on a GPU.
+if(HEADRACE_PARTS STREQUAL "all")
+  headrace_test(sidecar/device/image_tile DEPS headrace::sidecar)
+endif()
+if(HEADRACE_HAVE_CUDA)
+  headrace_test(sidecar/device/image_kernel DEPS headrace::sidecar_device_ring headrace_cudart
+                LABELS "unit;gpu")  # skipped without a GPU
+  add_test(NAME sidecar/device/image_kernel_fake
+           COMMAND sidecar_device_image_kernel_test --gtest_filter=-*.Bandwidth
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_dependencies(sidecar_device_image_kernel_test fake_cuda)
+  set_tests_properties(sidecar/device/image_kernel_fake PROPERTIES
+    ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>" LABELS unit TIMEOUT 120)
+endif()
 # An NCCL of our own, for tests: HEADRACE_LIBNCCL names it.
 if(HEADRACE_HAVE_NCCL)
   add_library(fake_nccl SHARED fakes/fake_nccl.cc)
@@ -41,6 +46,7 @@ headrace_test(common/gpu/driver DEPS headrace::common_gpu fake_cuda)
 headrace_test(fakes/fake_cuda DEPS headrace::common_gpu fake_cuda LABELS "unit;tsan")
 headrace_test(common/gpu/shared_memory DEPS headrace::common_gpu fake_cuda)
 headrace_test(common/gpu/handover DEPS headrace::common_gpu fake_cuda LABELS "unit;tsan")
+headrace_test(sidecar/device/device_layout DEPS headrace::sidecar_device_ring)
 headrace_test(sidecar/device/device_ring DEPS headrace::sidecar_device_ring fake_cuda LABELS "unit;tsan")
 set_tests_properties(common/gpu/driver common/gpu/handover common/gpu/shared_memory fakes/fake_cuda
                      sidecar/device/device_ring PROPERTIES
@@ -51,10 +57,11 @@ if(TARGET headrace-loader)
   add_executable(device_trainer loader/device_trainer.cc)
   target_link_libraries(device_trainer PRIVATE headrace::client fake_cuda)
   set_target_properties(device_trainer PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  foreach(name device device_kills)
-    headrace_test(loader/${name} DEPS headrace::client headrace::common_spec fake_cuda LABELS "unit;tsan")
+  foreach(name device device_images device_kills)
+    headrace_test(loader/${name} DEPS headrace::client headrace::common_spec headrace::sidecar_device_ring fake_cuda
+                  LABELS "unit;tsan")
     add_dependencies(loader_${name}_test headrace-loader device_trainer)
-    set_tests_properties(loader/${name} PROPERTIES ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
+    set_tests_properties(loader/${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
   endforeach()
 endif()
 if(TARGET fake_nccl AND TARGET loader_exchange_test)

@@ -1,4 +1,5 @@
 headrace_test(common/ring/device_part DEPS headrace::common_ring)
+headrace_test(common/ring/extents DEPS headrace::common_ring)
 headrace_test(common/ring/function_wire DEPS headrace::common_ring)
 headrace_test(common/ring/handshake DEPS headrace::common_ring)
 headrace_test(common/ring/processes DEPS headrace::common_ring)

@@ -10,6 +10,8 @@
 struct CUctx_st;     // NOLINT(readability-identifier-naming)
 struct CUstream_st;  // NOLINT(readability-identifier-naming)
 struct CUevent_st;   // NOLINT(readability-identifier-naming)
+struct CUmod_st;     // NOLINT(readability-identifier-naming)
+struct CUfunc_st;    // NOLINT(readability-identifier-naming)
 
 namespace headrace::gpu {
 
@@ -19,6 +21,8 @@ using DevicePtr = unsigned long long;  // not a pointer of this process
 using ContextHandle = CUctx_st*;
 using Stream = CUstream_st*;
 using Event = CUevent_st*;
+using Module = CUmod_st*;  // code, loaded into a context
+using Function = CUfunc_st*;
 using MemHandle = unsigned long long;  // of memory that is mapped by hand
 
 struct Uuid {
@@ -48,12 +52,18 @@ inline constexpr Error kErrorDeinitialized = 4;   // the process ends
 inline constexpr Error kErrorDeviceUnavailable = 46;
 inline constexpr Error kErrorNoDevice = 100;
 inline constexpr Error kErrorInvalidDevice = 101;
+inline constexpr Error kErrorInvalidImage = 200;  // what is to be loaded is no code
 inline constexpr Error kErrorInvalidContext = 201;
+inline constexpr Error kErrorNoBinaryForGpu = 209;
+inline constexpr Error kErrorUnsupportedPtxVersion = 222;  // the code is for newer drivers
 inline constexpr Error kErrorInvalidHandle = 400;
+inline constexpr Error kErrorNotFound = 500;
 inline constexpr Error kErrorNotReady = 600;  // of a query: there is still work to be done
 inline constexpr Error kErrorIllegalAddress = 700;
+inline constexpr Error kErrorLaunchOutOfResources = 701;
 inline constexpr Error kErrorHostMemoryAlreadyRegistered = 712;
 inline constexpr Error kErrorHostMemoryNotRegistered = 713;
+inline constexpr Error kErrorMisalignedAddress = 716;
 inline constexpr Error kErrorNotPermitted = 800;
 inline constexpr Error kErrorNotSupported = 801;
 inline constexpr Error kErrorSystemDriverMismatch = 803;

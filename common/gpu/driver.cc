@@ -38,6 +38,10 @@ Meaning MeaningOf(Error error) {
       return {Code::kNotFound, "give the trainer's container a GPU (nvidia.com/gpu), see CUDA_VISIBLE_DEVICES, "};
     case kErrorNotSupported: return {Code::kUnavailable, "this GPU, or the driver as it is set up, cannot do it, "};
     case kErrorInvalidDevice: return {Code::kInvalidArgument, "name one of the GPUs that this process sees, "};
+    case kErrorNoBinaryForGpu:
+      return {Code::kUnavailable, "this build's code is for GPUs of compute capability 7.5 and newer, "};
+    case kErrorUnsupportedPtxVersion:
+      return {Code::kUnavailable, "this build's code is for a newer driver than the node's: update the driver, "};
     case kErrorSystemDriverMismatch:
     case kErrorCompatNotSupportedOnDevice:
       return {Code::kUnavailable,
@@ -107,6 +111,10 @@ Status FindAll(void* library, const std::string& file, Driver* driver) {
   symbols.Find("cuEventDestroy_v2", &driver->event_destroy);
   symbols.Find("cuEventRecord", &driver->event_record);
   symbols.Find("cuEventSynchronize", &driver->event_synchronize);
+  symbols.Find("cuModuleLoadData", &driver->module_load_data);
+  symbols.Find("cuModuleUnload", &driver->module_unload);
+  symbols.Find("cuModuleGetFunction", &driver->module_get_function);
+  symbols.Find("cuLaunchKernel", &driver->launch_kernel);
   if (symbols.missing().empty()) return {};
   return Unavailable("the CUDA driver " + file + " has no " + symbols.missing() +
                      ": update the node's NVIDIA driver to one for CUDA " + VersionText(kOldestDriver) + " or newer, " +

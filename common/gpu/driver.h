@@ -65,6 +65,12 @@ struct Driver {
   Error (*event_destroy)(Event event);
   Error (*event_record)(Event event, Stream stream);
   Error (*event_synchronize)(Event event);
+  Error (*module_load_data)(Module* module, const void* code);
+  Error (*module_unload)(Module module);
+  Error (*module_get_function)(Function* function, Module module, const char* name);
+  Error (*launch_kernel)(Function function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z, unsigned threads_x,
+                         unsigned threads_y, unsigned threads_z, unsigned shared_bytes, Stream stream, void** arguments,
+                         void** extra);
 };
 
 // The number of GPUs that this process sees, 1 at least. Errors: as Driver::Open's.

@@ -21,14 +21,15 @@ Status Bad(const std::string& field, uint64_t value, const std::string& wanted) 
 
 }  // namespace
 
-Result<Geometry> MakeGeometry(uint64_t slot_count, uint64_t slot_bytes, uint32_t component_count) {
+Result<Geometry> MakeGeometry(uint64_t slot_count, uint64_t slot_bytes, uint32_t component_count,
+                              uint64_t device_slot_bytes) {
   if (slot_count < kMinSlots || slot_count > kMaxSlots) {
     return InvalidArgument("ring: slot_count is " + std::to_string(slot_count) + ", want " + std::to_string(kMinSlots) +
                            " to " + std::to_string(kMaxSlots));
   }
-  if (slot_bytes > kMaxSlotBytes) {
-    return InvalidArgument("ring: slot_bytes is " + std::to_string(slot_bytes) + ", want at most " +
-                           std::to_string(kMaxSlotBytes));
+  if (slot_bytes > kMaxSlotBytes || device_slot_bytes > kMaxSlotBytes) {
+    return InvalidArgument("ring: slot_bytes is " + std::to_string(slot_bytes) + ", on a GPU " +
+                           std::to_string(device_slot_bytes) + ", want at most " + std::to_string(kMaxSlotBytes));
   }
   if (component_count > static_cast<uint32_t>(kMaxComponents)) {
     return InvalidArgument("ring: component_count is " + std::to_string(component_count) + ", want at most " +
@@ -38,6 +39,7 @@ Result<Geometry> MakeGeometry(uint64_t slot_count, uint64_t slot_bytes, uint32_t
   geometry.slot_count = slot_count;
   geometry.slot_stride = RoundUp(slot_bytes == 0 ? 1 : slot_bytes, kPageBytes);
   geometry.component_count = component_count;
+  geometry.device_slot_stride = RoundUp(device_slot_bytes, kPageBytes);
   geometry.descriptor_offset = kPageBytes + RoundUp(slot_count * sizeof(uint32_t), 64);
   geometry.descriptor_stride = RoundUp(sizeof(SlotDescriptor) + component_count * sizeof(ComponentExtent), 64);
   geometry.data_offset = RoundUp(geometry.descriptor_offset + slot_count * geometry.descriptor_stride, kPageBytes);
@@ -53,10 +55,16 @@ std::optional<uint64_t> NumSplits(const ComponentExtent& extent) {
   return static_cast<uint64_t>(rows) + 1;
 }
 
-Status CheckExtent(const ComponentExtent& extent, uint64_t slot_stride) {
-  const auto fits = [&](uint64_t offset, uint64_t bytes) {
-    return offset % kTensorAlign == 0 && offset <= slot_stride && bytes <= slot_stride - offset;
+Status CheckExtent(const ComponentExtent& extent, const Geometry& geometry) {
+  const auto is_inside = [](uint64_t stride, uint64_t offset, uint64_t bytes) {
+    return offset % kTensorAlign == 0 && offset <= stride && bytes <= stride - offset;
   };
+  const uint64_t slot_stride = geometry.slot_stride;
+  const auto fits = [&](uint64_t offset, uint64_t bytes) { return is_inside(slot_stride, offset, bytes); };
+  if (!is_inside(geometry.device_slot_stride, extent.device_offset, extent.device_bytes)) {
+    return Corrupt(std::to_string(extent.device_bytes) + " bytes at " + std::to_string(extent.device_offset) +
+                   " do not fit a GPU's slot of " + std::to_string(geometry.device_slot_stride));
+  }
   bool good = extent.ndim <= kMaxDims && fits(extent.offset, extent.bytes);
   if (good && extent.splits_offset != 0) {
     const std::optional<uint64_t> splits = NumSplits(extent);
@@ -80,11 +88,13 @@ Result<Geometry> CheckHeader(const uint8_t* base, size_t bytes) {
   if (std::memchr(header.plan_hash, 0, sizeof(header.plan_hash)) == nullptr) {
     return Corrupt("ring header: plan_hash does not end");
   }
-  // The layout of a version is a function of three numbers, so everything else is compared and not believed.
+  // The layout of a version is a function of four numbers, so everything else is compared and not believed.
   uint64_t slot_count = header.slot_count;
   uint64_t slot_stride = header.slot_stride;
   if (slot_stride == 0 || slot_stride % kPageBytes != 0) return Bad("slot_stride", slot_stride, "a multiple of 4096");
-  auto expected = MakeGeometry(slot_count, slot_stride, header.component_count);
+  uint64_t device_slot_stride = header.device_slot_stride;
+  if (device_slot_stride % kPageBytes != 0) return Bad("device_slot_stride", device_slot_stride, "a multiple of 4096");
+  auto expected = MakeGeometry(slot_count, slot_stride, header.component_count, device_slot_stride);
   if (!expected.ok()) return Corrupt("ring header: " + expected.status().message());
   const Geometry& want = *expected;
   if (header.descriptor_offset != want.descriptor_offset) {

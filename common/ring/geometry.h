@@ -19,6 +19,7 @@ struct Geometry {
   uint64_t data_offset = 0;
   uint64_t file_bytes = 0;
   uint32_t component_count = 0;
+  uint64_t device_slot_stride = 0;  // RingHeader's
 
   // Of the batch with this number.
   SlotDescriptor* descriptor(uint8_t* base, uint64_t batch) const {
@@ -31,20 +32,24 @@ struct Geometry {
   uint32_t* free_slot(uint8_t* base, uint64_t count) const {
     return reinterpret_cast<uint32_t*>(base + kPageBytes) + count % slot_count;
   }
+  // From slot to slot of this ring in GPU memory.
+  uint64_t device_stride() const { return device_slot_stride != 0 ? device_slot_stride : slot_stride; }
   uint8_t* slot(uint8_t* base, uint64_t index) const { return base + data_offset + index * slot_stride; }
   bool operator==(const Geometry&) const = default;
 };
 
-// The geometry of a new ring. Errors: InvalidArgument naming the number that is out of bounds.
-Result<Geometry> MakeGeometry(uint64_t slot_count, uint64_t slot_bytes, uint32_t component_count);
+// The geometry of a new ring. `device_slot_bytes`: of slots in GPU memory that are laid out by themselves, else 0.
+// Errors: InvalidArgument naming the number that is out of bounds.
+Result<Geometry> MakeGeometry(uint64_t slot_count, uint64_t slot_bytes, uint32_t component_count,
+                              uint64_t device_slot_bytes);
 
 // The number of row_splits of a component of variable length: one for each row, and one. Nothing if its dims are of no
 // such component.
 std::optional<uint64_t> NumSplits(const ComponentExtent& extent);
 
-// Checks that a component that another process wrote lies within a slot. Its dims are looked at only where row_splits
-// depend on them, and no memory of the slot is. Errors: Corrupt.
-Status CheckExtent(const ComponentExtent& extent, uint64_t slot_stride);
+// Checks that a component that another process wrote lies within a slot, here and in GPU memory. Its dims are looked at
+// only where row_splits depend on them, and no memory of the slot is. Errors: Corrupt.
+Status CheckExtent(const ComponentExtent& extent, const Geometry& geometry);
 
 // Checks `bytes` foreign bytes at `base` for a ring: magic, version, geometry, counters. Never reads past `bytes`.
 // REQUIRES: base is aligned to pages. Errors: Corrupt naming the field and its value.

@@ -40,6 +40,7 @@ std::string EncodeReply(const HandshakeReply& reply) {
                       {"memory", MemoryKindName(reply.memory)},
                       {"memoryReason", reply.memory_reason},
                       {"deviceRings", device_rings},
+                      {"deviceOnly", reply.device_only},
                       {"onDemand", reply.on_demand}});
 }
 
@@ -66,6 +67,7 @@ Result<HandshakeReply> DecodeReply(const std::string& text) {
   // A loader that does not say knows host memory alone.
   const std::string memory = message.contains("memory") ? fields.String("memory") : "Host";
   if (message.contains("memoryReason")) reply.memory_reason = fields.String("memoryReason");
+  if (message.contains("deviceOnly")) reply.device_only = fields.String("deviceOnly");
   const json* device_rings = nullptr;
   if (message.contains("deviceRings")) device_rings = fields.Find("deviceRings", &json::is_array, "an array");
   reply.on_demand = message.value("onDemand", json()) == true;

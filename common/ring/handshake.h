@@ -11,7 +11,8 @@
 //
 // Where the loader fills rings in GPU memory, deviceRings says for each replica on which GPU, and of which generation
 // of the ring: {"gpu":"GPU-8f3c..","generation":3}. To a client that asks for it ("device":true) go two descriptors
-// more: the GPU memory, to be mapped by the driver, and the counters of common/gpu/handover.h.
+// more: the GPU memory, to be mapped by the driver, and the counters of common/gpu/handover.h. Where part of a batch is
+// there in GPU memory alone, "deviceOnly" says why, and a client that does not ask for that memory is refused with it.
 //                     {"version":1,"error":"NotFound: spec.source.files.paths[0]: ..."}
 //
 // Both sides then keep the connection open; its hang-up is how each learns that the other has gone. A replica has one
@@ -46,6 +47,8 @@ struct HandshakeReply {
   MemoryKind memory = MemoryKind::kAuto;
   std::string memory_reason;                  // why there are no device rings
   std::vector<DeviceRingReply> device_rings;  // by replica; none: the loader fills no GPU memory
+  // Why a trainer that takes host memory cannot be served: part of a batch is there in GPU memory alone. Empty: it can.
+  std::string device_only;
   bool on_demand = false;  // a step is made when a trainer asks for it, and must not be asked for ahead
 };
 

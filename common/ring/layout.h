@@ -5,6 +5,9 @@
 //   ...            SlotDescriptor[slot_count]        each followed by its component_count ComponentExtents
 //   data           slot_count slots of slot_stride bytes, each aligned to pages; tensors and row splits aligned to 64
 //
+// Where the loader fills a ring in GPU memory, too (sidecar/device/device_ring.h), that has as many slots. They are
+// laid out as those here, or by themselves, if the GPU makes tensors of what lies here.
+//
 // `published` and `released` are absolute 64-bit counters: of batches published, which the loader alone writes, and of
 // slots given back, which the client alone writes. Descriptor n % slot_count is that of batch n and says in which slot
 // it lies: slot n for n < slot_count, else the slot in entry (n - slot_count) % slot_count of free_slots. The slot
@@ -38,7 +41,7 @@
 namespace headrace::ring {
 
 inline constexpr char kMagic[8] = {'H', 'D', 'R', 'C', 'R', 'I', 'N', 'G'};
-inline constexpr uint32_t kLayoutVersion = 4;
+inline constexpr uint32_t kLayoutVersion = 5;
 inline constexpr size_t kPageBytes = 4096;
 inline constexpr size_t kTensorAlign = 64;
 inline constexpr size_t kMaxErrorBytes = 2048;
@@ -74,6 +77,12 @@ struct ComponentExtent {
   // Of row_splits, from the slot's first byte. 0: there are none, all rows have one length; so row_splits never lie at
   // the first byte, also where a batch has no rows and its values no bytes.
   uint64_t splits_offset = 0;
+  // Where the tensor lies in the GPU's slot, if those are laid out by themselves. `dims` are those of the tensor there,
+  // and `bytes` those that it is made of.
+  uint64_t device_offset = 0;
+  uint64_t device_bytes = 0;
+
+  bool operator==(const ComponentExtent&) const = default;
 };
 
 struct SlotDescriptor {
@@ -101,6 +110,7 @@ struct RingHeader {
   uint64_t descriptor_offset;
   uint64_t descriptor_stride;
   uint64_t data_offset;
+  uint64_t device_slot_stride;  // of slots in GPU memory that are laid out by themselves; 0: there are none such
   uint32_t num_workers, worker_index, replicas_per_worker, replica;
 
   // Written by the loader.

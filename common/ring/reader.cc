@@ -193,7 +193,7 @@ struct RingReader::Impl {
   Status View(uint32_t slot, SlotView* view) {
     const Record& record = records[slot];
     for (size_t i = 0; i < record.extents.size(); ++i) {
-      const Status good = CheckExtent(record.extents[i], geometry.slot_stride);
+      const Status good = CheckExtent(record.extents[i], geometry);
       if (good.ok()) continue;
       return good.WithContext("ring: batch " + std::to_string(record.batch) + ", component " + std::to_string(i));
     }
@@ -282,6 +282,7 @@ Result<std::unique_ptr<RingReader>> RingReader::Attach(uint8_t* base, size_t byt
   return reader;
 }
 
+const Geometry& RingReader::geometry() const { return impl_->geometry; }
 uint8_t* RingReader::base() const { return impl_->base; }
 size_t RingReader::bytes() const { return impl_->geometry.file_bytes; }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/ring/geometry.h"
 #include "common/ring/layout.h"
 
 namespace headrace::ring {
@@ -67,6 +68,7 @@ class RingReader {
   std::vector<bool> LoadersSlots() const;
 
   const RingHeader& header() const { return *header_; }
+  const Geometry& geometry() const;
   uint8_t* base() const;  // the mapping, for registration with a device
   size_t bytes() const;
 

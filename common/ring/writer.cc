@@ -50,6 +50,7 @@ struct RingWriter::Impl {
   uint64_t seeks_followed = 0;
   uint64_t epoch_seen = 0;  // that the client asked for
   std::vector<bool> clients_slots;
+  std::vector<std::vector<ComponentExtent>> clients_extents;  // by slot
 
   // What the client asks for.
   struct Request {
@@ -79,6 +80,23 @@ struct RingWriter::Impl {
       const uint64_t slot =
           batch < geometry.slot_count ? batch : *geometry.free_slot(base, batch - geometry.slot_count);
       if (slot < geometry.slot_count) clients_slots[slot] = false;
+    }
+    FindClientsExtents(released);
+  }
+
+  // Of those whose descriptor is still their own: see RingReader::Impl::TakeStock, of which this is the other side.
+  void FindClientsExtents(uint64_t released) {
+    clients_extents.assign(geometry.slot_count, {});
+    const auto fits = [this](const ComponentExtent& extent) { return CheckExtent(extent, geometry).ok(); };
+    const uint64_t oldest = published > geometry.slot_count ? published - geometry.slot_count : 0;
+    for (uint64_t batch = oldest; batch < published; ++batch) {
+      const uint64_t slot = geometry.descriptor(base, batch)->slot;
+      const bool own = released <= batch || published < batch + geometry.slot_count;
+      if (!own || slot >= geometry.slot_count || !clients_slots[slot]) continue;
+      const ComponentExtent* const from = geometry.extents(base, batch);
+      std::vector<ComponentExtent> extents(from, from + geometry.component_count);
+      if (!std::all_of(extents.begin(), extents.end(), fits)) extents.clear();
+      clients_extents[slot] = std::move(extents);
     }
   }
 
@@ -126,7 +144,8 @@ RingWriter::RingWriter() : impl_(std::make_unique<Impl>()) {}
 RingWriter::~RingWriter() = default;
 
 Result<std::unique_ptr<RingWriter>> RingWriter::Open(const std::string& path, const RingGeometry& geometry) {
-  ASSIGN_OR_RETURN(Geometry layout, MakeGeometry(geometry.slot_count, geometry.slot_bytes, geometry.component_count));
+  ASSIGN_OR_RETURN(Geometry layout, MakeGeometry(geometry.slot_count, geometry.slot_bytes, geometry.component_count,
+                                                 geometry.device_slot_bytes));
   if (geometry.plan_hash.size() >= sizeof(RingHeader::plan_hash)) {
     return InvalidArgument("ring " + path + ": plan hash '" + geometry.plan_hash + "' is longer than " +
                            std::to_string(sizeof(RingHeader::plan_hash) - 1) + " characters");
@@ -192,6 +211,7 @@ Result<std::unique_ptr<RingWriter>> RingWriter::Open(const std::string& path, co
   header->descriptor_offset = layout.descriptor_offset;
   header->descriptor_stride = layout.descriptor_stride;
   header->data_offset = layout.data_offset;
+  header->device_slot_stride = layout.device_slot_stride;
   header->num_workers = geometry.num_workers;
   header->worker_index = geometry.worker_index;
   header->replicas_per_worker = geometry.replicas_per_worker;
@@ -209,6 +229,9 @@ Result<std::unique_ptr<RingWriter>> RingWriter::Open(const std::string& path, co
 const Geometry& RingWriter::geometry() const { return impl_->geometry; }
 uint8_t* RingWriter::base() const { return impl_->base; }
 const std::vector<bool>& RingWriter::clients_slots() const { return impl_->clients_slots; }
+std::span<const ComponentExtent> RingWriter::clients_extents(uint64_t slot) const {
+  return impl_->clients_extents[slot];
+}
 uint64_t RingWriter::slot_bytes() const { return impl_->geometry.slot_stride; }
 uint64_t RingWriter::next_epoch() const { return impl_->next_epoch; }
 uint64_t RingWriter::next_step() const { return impl_->next_step; }

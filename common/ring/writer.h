@@ -16,8 +16,9 @@
 namespace headrace::ring {
 
 struct RingGeometry {
-  uint64_t slot_count = 2;  // at least 2
-  uint64_t slot_bytes = 0;  // largest batch, all components with their alignment; rounded up to pages
+  uint64_t slot_count = 2;         // at least 2
+  uint64_t slot_bytes = 0;         // largest batch, all components with their alignment; rounded up to pages
+  uint64_t device_slot_bytes = 0;  // of it in GPU memory, where that is laid out by itself; else 0
   uint32_t component_count = 1;
   std::string plan_hash;
   uint32_t num_workers = 1, worker_index = 0, replicas_per_worker = 1, replica = 0;
@@ -42,6 +43,9 @@ class RingWriter {
   uint64_t generation() const { return header_->generation; }
   // By slot: whether it was with the client when the ring was taken over.
   const std::vector<bool>& clients_slots() const;
+  // Where the components of a batch lie that the client had in the slot when the ring was taken over. Empty where no
+  // client that attaches now gets it. Errors: none; what another process wrote there and no ring can hold is left out.
+  std::span<const ComponentExtent> clients_extents(uint64_t slot) const;
 
   // Where a loader that took the ring over must go on: the first (epoch, step) not yet published.
   uint64_t next_epoch() const;

@@ -30,6 +30,7 @@ constexpr bool SameCall(Ours (*)(OurParameters...), Theirs (*)(TheirParameters..
 static_assert(std::is_same_v<gpu::DevicePtr, CUdeviceptr> && std::is_same_v<gpu::Device, CUdevice>);
 static_assert(std::is_same_v<gpu::ContextHandle, CUcontext> && std::is_same_v<gpu::Stream, CUstream> &&
               std::is_same_v<gpu::Event, CUevent>);
+static_assert(std::is_same_v<gpu::Module, CUmodule> && std::is_same_v<gpu::Function, CUfunction>);
 static_assert(std::is_same_v<gpu::MemHandle, CUmemGenericAllocationHandle> && sizeof(gpu::Uuid) == sizeof(CUuuid));
 static_assert(sizeof(gpu::MemLocation) == sizeof(CUmemLocation) &&
               offsetof(gpu::MemLocation, device) == offsetof(CUmemLocation, id) &&
@@ -47,10 +48,16 @@ static_assert(gpu::kErrorNotInitialized == CUDA_ERROR_NOT_INITIALIZED);
 static_assert(gpu::kErrorDeinitialized == CUDA_ERROR_DEINITIALIZED);
 static_assert(gpu::kErrorDeviceUnavailable == CUDA_ERROR_DEVICE_UNAVAILABLE);
 static_assert(gpu::kErrorNoDevice == CUDA_ERROR_NO_DEVICE && gpu::kErrorInvalidDevice == CUDA_ERROR_INVALID_DEVICE);
+static_assert(gpu::kErrorInvalidImage == CUDA_ERROR_INVALID_IMAGE);
 static_assert(gpu::kErrorInvalidContext == CUDA_ERROR_INVALID_CONTEXT);
+static_assert(gpu::kErrorNoBinaryForGpu == CUDA_ERROR_NO_BINARY_FOR_GPU);
+static_assert(gpu::kErrorUnsupportedPtxVersion == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 static_assert(gpu::kErrorInvalidHandle == CUDA_ERROR_INVALID_HANDLE);
+static_assert(gpu::kErrorNotFound == CUDA_ERROR_NOT_FOUND);
 static_assert(gpu::kErrorNotReady == CUDA_ERROR_NOT_READY);
 static_assert(gpu::kErrorIllegalAddress == CUDA_ERROR_ILLEGAL_ADDRESS);
+static_assert(gpu::kErrorLaunchOutOfResources == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+static_assert(gpu::kErrorMisalignedAddress == CUDA_ERROR_MISALIGNED_ADDRESS);
 static_assert(gpu::kErrorHostMemoryAlreadyRegistered == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 static_assert(gpu::kErrorHostMemoryNotRegistered == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 static_assert(gpu::kErrorNotPermitted == CUDA_ERROR_NOT_PERMITTED &&
@@ -112,6 +119,10 @@ static_assert(SameCall(kOurs.event_create, decltype(&cuEventCreate){}));
 static_assert(SameCall(kOurs.event_destroy, decltype(&cuEventDestroy_v2){}));
 static_assert(SameCall(kOurs.event_record, decltype(&cuEventRecord){}));
 static_assert(SameCall(kOurs.event_synchronize, decltype(&cuEventSynchronize){}));
+static_assert(SameCall(kOurs.module_load_data, decltype(&cuModuleLoadData){}));
+static_assert(SameCall(kOurs.module_unload, decltype(&cuModuleUnload){}));
+static_assert(SameCall(kOurs.module_get_function, decltype(&cuModuleGetFunction){}));
+static_assert(SameCall(kOurs.launch_kernel, decltype(&cuLaunchKernel){}));
 
 }  // namespace
 }  // namespace headrace::device

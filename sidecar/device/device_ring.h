@@ -15,6 +15,8 @@
 #include "common/gpu/shared_memory.h"
 #include "common/ring/device_part.h"
 #include "common/ring/writer.h"
+#include "common/spec/gpu_images.h"
+#include "sidecar/device/images.h"
 
 namespace headrace::device {
 
@@ -23,12 +25,18 @@ namespace headrace::device {
 // memory and reads it without a copy; when it may be overwritten is between its streams and ours
 // (common/gpu/handover.h).
 //
+// Where the GPU does the last maps of images, slots here are laid out by themselves (sidecar/device/device_layout.h):
+// images are copied to a memory beside them, and the kernels write what they make of them into the slot.
+//
 // One thread sends and drains; what says so may be called by any.
 class DeviceRing {
  public:
   // Mirrors `ring`, which must outlive this, on GPU `gpu` of this process. What the client already has of the ring,
-  // from a loader before us, is copied now. Errors: those of gpu::PrimaryContext::Retain and gpu::SharedMemory::Create.
-  static Result<std::unique_ptr<DeviceRing>> Create(int gpu, const ring::RingWriter& ring);
+  // from a loader before us, is brought there now. Errors: those of gpu::PrimaryContext::Retain,
+  // gpu::SharedMemory::Create and, if there are images, ImageKernels::Load. REQUIRES: the ring's slots in GPU memory
+  // are laid out by themselves if and only if there are images.
+  static Result<std::unique_ptr<DeviceRing>> Create(int gpu, const ring::RingWriter& ring,
+                                                    std::vector<GpuImages> images);
   // REQUIRES: idle(), or that what its stream waits for will come.
   ~DeviceRing();
   DeviceRing(const DeviceRing&) = delete;
@@ -39,10 +47,11 @@ class DeviceRing {
   int memory_fd() const { return memory_->fd(); }
   int handover_fd() const { return handover_->fd(); }
 
-  // Copies the components of a written slot that go to a GPU, behind all that trainers' streams still do with what was
-  // there before. `done` is called once the copy is done, on another thread, and must be brief.
+  // Brings the components of a written slot that go to a GPU there, behind all that trainers' streams still do with
+  // what was there before, and says in `extents` where they lie. `done` is called once they are there, on another
+  // thread, and must be brief.
   using Done = void (*)(void* context, const Status& status);
-  void Send(const uint8_t* slot, std::span<const ring::ComponentExtent> extents, Done done, void* context);
+  void Send(const uint8_t* slot, std::span<ring::ComponentExtent> extents, Done done, void* context);
   // Counts a batch that is to be published. REQUIRES: the copy into its slot is done.
   void MarkFilled(const uint8_t* slot);
 
@@ -64,16 +73,18 @@ class DeviceRing {
     Status status;
   };
 
-  DeviceRing(const ring::RingWriter& ring, std::string uuid);
+  DeviceRing(const ring::RingWriter& ring, std::string uuid, std::vector<GpuImages> images);
   Status Prepare(int gpu);
   // Fills the slots that the client has.
   Status Refill();
   Status Enqueue(uint64_t slot, std::span<const ring::ComponentExtent> extents);
-  // Fills a slot, on stream_, with what goes there of a batch: a copy of the bytes.
+  // Fills a slot, on stream_, with what goes there of a batch.
   Status EnqueueFill(uint64_t slot, std::span<const ring::ComponentExtent> extents);
-  Status EnqueueCopy(uint64_t slot, ring::ByteRange range);
+  Status EnqueueImages(const GpuImages& images, const ring::ComponentExtent& extent, uint64_t slot);
+  Status EnqueueCopy(uint64_t slot, ring::ByteRange range, gpu::DevicePtr to);
   void Run();
   uint64_t IndexOf(const uint8_t* slot) const;
+  gpu::DevicePtr SlotAddress(uint64_t slot) const { return memory_->address() + slot * geometry_.device_stride(); }
   Status Check(gpu::Error error, const std::string& call) const { return context_->driver().Check(error, call); }
 
   // Constant after Create.
@@ -81,9 +92,12 @@ class DeviceRing {
   const ring::Geometry geometry_;
   const uint64_t generation_;
   const std::string uuid_;
+  const std::vector<GpuImages> images_;
   std::unique_ptr<gpu::PrimaryContext> context_;
   bool registered_ = false;
   std::unique_ptr<gpu::SharedMemory> memory_;
+  std::unique_ptr<ImageKernels> kernels_;  // if there are images
+  gpu::DevicePtr decoded_ = 0;             // one batch's images, at their places in the ring's slot; stream_'s alone
   std::unique_ptr<gpu::Handover> handover_;
   gpu::Stream stream_ = nullptr;
   std::vector<gpu::Event> copied_;  // by slot
@@ -102,6 +116,7 @@ using DeviceRings = std::vector<std::unique_ptr<DeviceRing>>;
 
 // Mirrors each of the rings, replica r on GPU r of this process, as far as there are so many. Errors: those of
 // gpu::CountGpus and DeviceRing::Create.
-Result<DeviceRings> MakeDeviceRings(const std::vector<std::unique_ptr<ring::RingWriter>>& rings);
+Result<DeviceRings> MakeDeviceRings(const std::vector<std::unique_ptr<ring::RingWriter>>& rings,
+                                    const std::vector<GpuImages>& images);
 
 }  // namespace headrace::device

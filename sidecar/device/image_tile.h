@@ -1,7 +1,7 @@
 // What the image kernel does, thread by thread: uint8 images, channels last, become floats, channels first.
 //
-// Where a block works, what each of its threads reads and writes, and what becomes of a pixel. The kernel
-// (image_kernel.cu) adds its threads and a barrier; tests run the same functions for one block and thread after the
+// Where a block works, what each of its threads reads and writes, and what becomes of a pixel. The kernels
+// (image_kernel.cu) add their threads and a barrier; tests run the same functions for one block and thread after the
 // other on the CPU. nvcc takes constexpr functions for the GPU's, too. `Machine` is how the one or the other
 // multiplies, adds and rounds.
 #pragma once
@@ -20,6 +20,13 @@ inline constexpr int kVectorBytes = sizeof(Vector);
 
 inline constexpr int kTilePixels = 4096;  // 12 KiB of three channels: several blocks fit beside one another
 inline constexpr int kMaxThreads = 256;
+
+// The kernels, by name. Each takes (PixelProgram, images, out). The first three are the quick way, the last is for all
+// others.
+inline constexpr char kOneChannelKernel[] = "ImagesOfOneChannel";
+inline constexpr char kThreeChannelsKernel[] = "ImagesOfThreeChannels";
+inline constexpr char kFourChannelsKernel[] = "ImagesOfFourChannels";
+inline constexpr char kAnyKernel[] = "ImagesOfAnyKind";
 
 constexpr int64_t TilesOf(int64_t pixels) { return (pixels + kTilePixels - 1) / kTilePixels; }
 
@@ -121,6 +128,43 @@ constexpr void WritePlane(const uint8_t* images, const PixelProgram& program, co
     float value[1] = {FloatOf<Machine>(images[(first + p) * program.channels + channel])};
     Run<Machine, Within>(program, static_cast<int>(channel % PixelProgram::kMaxChannels), value);
     out[tile.field * program.pixels + tile.first + p] = static_cast<Value>(BitsOf<Machine, Into>(value[0]));
+  }
+}
+
+// Write and WritePlane by the program's types. All threads of a kernel take the same way.
+template <typename Machine, int Channels>
+constexpr void WriteTile(const uint32_t* staged, const PixelProgram& program, const Tile& tile, int thread, int threads,
+                         Vector* out) {
+  if (program.within == DType::kFloat16) {
+    Write<Machine, Channels, DType::kFloat16, DType::kFloat16>(staged, program, tile, thread, threads, out);
+  } else if (program.within == DType::kBfloat16) {
+    Write<Machine, Channels, DType::kBfloat16, DType::kBfloat16>(staged, program, tile, thread, threads, out);
+  } else if (program.result == DType::kFloat16) {
+    Write<Machine, Channels, DType::kFloat32, DType::kFloat16>(staged, program, tile, thread, threads, out);
+  } else if (program.result == DType::kBfloat16) {
+    Write<Machine, Channels, DType::kFloat32, DType::kBfloat16>(staged, program, tile, thread, threads, out);
+  } else {
+    Write<Machine, Channels, DType::kFloat32, DType::kFloat32>(staged, program, tile, thread, threads, out);
+  }
+}
+template <typename Machine>
+constexpr void WritePlaneTile(const uint8_t* images, const PixelProgram& program, const Tile& tile, int thread,
+                              int threads, void* out) {
+  if (program.within == DType::kFloat16) {
+    WritePlane<Machine, DType::kFloat16, DType::kFloat16>(images, program, tile, thread, threads,
+                                                          static_cast<uint16_t*>(out));
+  } else if (program.within == DType::kBfloat16) {
+    WritePlane<Machine, DType::kBfloat16, DType::kBfloat16>(images, program, tile, thread, threads,
+                                                            static_cast<uint16_t*>(out));
+  } else if (program.result == DType::kFloat16) {
+    WritePlane<Machine, DType::kFloat32, DType::kFloat16>(images, program, tile, thread, threads,
+                                                          static_cast<uint16_t*>(out));
+  } else if (program.result == DType::kBfloat16) {
+    WritePlane<Machine, DType::kFloat32, DType::kBfloat16>(images, program, tile, thread, threads,
+                                                           static_cast<uint16_t*>(out));
+  } else {
+    WritePlane<Machine, DType::kFloat32, DType::kFloat32>(images, program, tile, thread, threads,
+                                                          static_cast<uint32_t*>(out));
   }
 }
 

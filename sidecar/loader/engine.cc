@@ -32,6 +32,7 @@ Result<std::vector<std::unique_ptr<ring::RingWriter>>> Engine::OpenRings(const s
   // Beside what is prefetched: the batch that the trainer holds, and the end of an epoch.
   geometry.slot_count = static_cast<uint64_t>(PrefetchSteps(feed)) + 2;
   geometry.slot_bytes = feed.max_bytes();
+  geometry.device_slot_bytes = feed.max_device_bytes();
   geometry.component_count = static_cast<uint32_t>(feed.element_spec().size());
   geometry.plan_hash = feed.plan().hash;
   geometry.num_workers = static_cast<uint32_t>(topology.num_workers);
@@ -313,7 +314,7 @@ void Engine::Publish(size_t replica, ring::SlotDescriptor descriptor, const uint
   rings_[replica]->Publish(descriptor, extents);
 }
 
-Status Engine::SendNow(size_t replica, const uint8_t* slot, std::span<const ring::ComponentExtent> extents,
+Status Engine::SendNow(size_t replica, const uint8_t* slot, std::span<ring::ComponentExtent> extents,
                        const std::atomic<bool>& stop) {
   if (device_rings_.empty()) return {};
   Status sent;

@@ -85,7 +85,7 @@ class Engine {
   void Publish(size_t replica, ring::SlotDescriptor descriptor, const uint8_t* slot,
                std::span<const ring::ComponentExtent> extents);
   // Brings to its GPU, if it has one, what is not of the feed's making, and waits. Errors: Cancelled on stop.
-  Status SendNow(size_t replica, const uint8_t* slot, std::span<const ring::ComponentExtent> extents,
+  Status SendNow(size_t replica, const uint8_t* slot, std::span<ring::ComponentExtent> extents,
                  const std::atomic<bool>& stop);
   // Whether it must wait for the rest of its step to come from the feed: a step that may turn out not to be whole is
   // published once that is known.

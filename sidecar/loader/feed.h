@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "common/ring/writer.h"
+#include "common/spec/gpu_images.h"
 #include "common/spec/plan.h"
 #include "sidecar/loader/stage_times.h"
 
@@ -66,6 +68,10 @@ class Feed {
   virtual const std::vector<TensorSpec>& element_spec() const = 0;
   // Of the largest batch, all components aligned to ring::kTensorAlign.
   virtual uint64_t max_bytes() const = 0;
+  // The components of which a GPU is to make what element_spec() says; in slots they lie as they were decoded.
+  virtual std::span<const GpuImages> gpu_images() const { return {}; }
+  // Of the largest batch in a GPU's slot, if there are such components; else 0.
+  virtual uint64_t max_device_bytes() const { return 0; }
   // Whether next() may end before a last step that is not whole: such a step must be known before it is published.
   virtual bool holds_steps() const = 0;
   virtual int64_t cardinality() const = 0;

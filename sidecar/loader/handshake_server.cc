@@ -85,6 +85,9 @@ bool HandshakeServer::Answer(Connection& connection) {
     return refuse(InvalidArgument("replica " + std::to_string(replica) + ": this worker has replicas 0 to " +
                                   std::to_string(replicas - 1) + "; see spec.distribution.replicasPerWorker"));
   }
+  if (replica >= 0 && !wanted->device && !offer.reply.device_only.empty()) {
+    return refuse(InvalidArgument(offer.reply.device_only));
+  }
   const bool taken = std::any_of(connections_.begin(), connections_.end(), [&](const Connection& other) {
     return replica >= 0 && other.fd != connection.fd && other.replica == replica;
   });

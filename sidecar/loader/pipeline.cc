@@ -17,8 +17,9 @@
 namespace headrace::side {
 namespace {
 
-// Pieces that are read ahead take about as much memory as the batches that they become.
-constexpr uint64_t kLookAheadBytes = 16 << 20;
+// Pieces that are read ahead take about as much memory as the batches that they become. More than this, and their bytes
+// have left the processors' caches when they are decoded.
+constexpr uint64_t kLookAheadBytes = 4 << 20;
 constexpr uint64_t kLeastLookAhead = 2;
 constexpr uint64_t kMostLookAhead = 64;
 // What one thread decodes at a time: much more than handing it over costs.
@@ -196,12 +197,15 @@ size_t Pipeline::Parts(size_t records) const {
   return static_cast<size_t>(std::clamp<uint64_t>(parts, records > 0 ? 1 : 0, records));
 }
 
-Pipeline::Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_t threads, Signal* signal)
+Pipeline::Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_t threads, Signal* signal,
+                   LastMaps last_maps)
     : plan_(std::move(plan)),
       topology_(topology),
       sharing_(SharingTopology(plan_, topology)),
       run_seed_(run_seed),
-      layout_(plan_, sharing_),
+      gpu_images_(last_maps == LastMaps::kOnGpu ? FindGpuImages(plan_.spec) : std::vector<GpuImages>()),
+      decoded_spec_(WithoutMapsOf(plan_.spec, gpu_images_)),
+      layout_(plan_.spec, gpu_images_, sharing_),
       element_spec_(ElementSpec(plan_, topology)),
       holds_steps_(MayDropLastStep(sharing_, PipelineElement(plan_.spec).components)),
       signal_(signal),
@@ -209,7 +213,7 @@ Pipeline::Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_
 
 Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& topology, const std::string& data_dir,
                                                    const std::string& run_id, const std::string& quarantine,
-                                                   size_t threads, Signal* signal) {
+                                                   size_t threads, Signal* signal, LastMaps last_maps) {
   RETURN_IF_ERROR(CheckTopology(plan, topology));
   FileTable files;
   if (const auto* source = std::get_if<FilesSource>(&plan.spec.source)) {
@@ -220,7 +224,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   const bool alone = SharingTopology(plan, topology).num_workers < topology.num_workers;
   const uint64_t run_seed =
       SeedOf(plan.hash + run_id + (alone ? "/" + std::to_string(topology.worker_index) : std::string()));
-  std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(plan), topology, run_seed, threads, signal));
+  std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(plan), topology, run_seed, threads, signal, last_maps));
   const Plan& made = pipeline->plan_;
   const TransformContext transform{
       pipeline->sharing_, &made.spec, SourceDecoder(made.spec, &pipeline->source_), &pipeline->source_.blocks,
@@ -243,7 +247,8 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   }
   for (Desk& desk : pipeline->desks_) {
     desk.rows.resize(pipeline->layout_.components());
-    desk.decoder = MakePipelineDecoder(made.spec, made.spec.pipeline.size(), transform.source_decoder());
+    const InputSpec& decoded = pipeline->decoded_spec_;
+    desk.decoder = MakePipelineDecoder(decoded, decoded.pipeline.size(), transform.source_decoder());
   }
   return pipeline;
 }

@@ -16,6 +16,9 @@
 
 namespace headrace::side {
 
+// Who does the last maps of images, where a GPU can (common/spec/gpu_images.h).
+enum class LastMaps { kOnCpu, kOnGpu };
+
 class Pipeline : public Feed {
  public:
   // Finds the files and checks what the plan demands of them and of the run. `run_id` seeds shuffles without a seed;
@@ -24,7 +27,8 @@ class Pipeline : public Feed {
   // Unavailable, naming field, numbers and remedy.
   static Result<std::unique_ptr<Pipeline>> Create(Plan plan, const Topology& topology, const std::string& data_dir,
                                                   const std::string& run_id, const std::string& quarantine,
-                                                  size_t threads, Signal* signal);
+                                                  size_t threads, Signal* signal,
+                                                  LastMaps last_maps = LastMaps::kOnCpu);
 
   Result<std::unique_ptr<FeedEpoch>> Start(const ring::Position& start) override;
 
@@ -32,6 +36,8 @@ class Pipeline : public Feed {
   const Topology& topology() const override { return topology_; }
   const std::vector<TensorSpec>& element_spec() const override { return element_spec_; }
   uint64_t max_bytes() const override { return layout_.max_bytes(); }
+  std::span<const GpuImages> gpu_images() const override { return gpu_images_; }
+  uint64_t max_device_bytes() const override { return layout_.max_device_bytes(); }
   bool holds_steps() const override { return holds_steps_; }
   int64_t cardinality() const override { return Cardinality(plan_.spec); }
   uint64_t run_seed() const override { return run_seed_; }
@@ -52,7 +58,7 @@ class Pipeline : public Feed {
     Arena kept;                               // values of such rows, where records are decoded one by one
   };
 
-  Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_t threads, Signal* signal);
+  Pipeline(Plan plan, const Topology& topology, uint64_t run_seed, size_t threads, Signal* signal, LastMaps last_maps);
   // In how many parts so many records are decoded.
   size_t Parts(size_t records) const;
 
@@ -60,6 +66,8 @@ class Pipeline : public Feed {
   const Topology topology_;
   const Topology sharing_;
   const uint64_t run_seed_;
+  const std::vector<GpuImages> gpu_images_;
+  const InputSpec decoded_spec_;  // what is left to us of the plan's
   const SlotLayout layout_;
   const std::vector<TensorSpec> element_spec_;
   const bool holds_steps_;

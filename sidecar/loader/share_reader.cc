@@ -88,7 +88,7 @@ Status ShareReader::Pack(FeedEpoch::Delivery delivery, Exchange::Part* part) {
   }
   for (const Status& status : written_) RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(epoch_->End(&delivery, &place_));
-  const PackedDelivery head{delivery.rows, delivery.records, UsedBytes(place_.extents)};
+  const PackedDelivery head{delivery.rows, delivery.records, UsedBytes(place_.extents), feed_->gpu_images().size()};
   std::memcpy(part->data, &head, sizeof head);
   std::memcpy(part->data + sizeof head, place_.extents.data(), place_.extents.size() * sizeof(ring::ComponentExtent));
   part->bytes = head_bytes + head.slot_bytes;

@@ -19,6 +19,7 @@ struct PackedDelivery {
   int64_t rows = 0;
   int64_t records = 0;
   uint64_t slot_bytes = 0;  // that are used
+  uint64_t gpu_images = 0;  // components that lie there as they were decoded, for the GPU of who gets them
 
   static size_t HeadBytes(size_t components);
 };

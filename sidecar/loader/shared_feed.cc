@@ -71,6 +71,12 @@ class SharedFeed::Epoch : public FeedEpoch {
     const size_t components = feed_.element_spec().size();
     place->extents.resize(components);
     std::memcpy(place->extents.data(), data + sizeof(PackedDelivery), components * sizeof(ring::ComponentExtent));
+    if (HeadOf(data).gpu_images != feed_.gpu_images().size()) {
+      return Unavailable(
+          "spec.distribution.collective: worker 0's GPU does maps of images that this worker's cannot, or the other "
+          "way "
+          "round: give all workers GPUs and drivers alike, or write spec.delivery.memory: Auto");
+    }
     const uint64_t bytes = HeadOf(data).slot_bytes;
     if (bytes > place->slot_bytes) return Internal("a batch of " + std::to_string(bytes) + " bytes outgrew its slot");
     return static_cast<size_t>((bytes + kCopyBytes - 1) / kCopyBytes);

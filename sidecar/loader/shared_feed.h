@@ -40,6 +40,8 @@ class SharedFeed : public Feed {
   const Topology& topology() const override { return own_.topology(); }
   const std::vector<TensorSpec>& element_spec() const override { return own_.element_spec(); }
   uint64_t max_bytes() const override { return own_.max_bytes(); }
+  std::span<const GpuImages> gpu_images() const override { return own_.gpu_images(); }
+  uint64_t max_device_bytes() const override { return own_.max_device_bytes(); }
   bool holds_steps() const override { return own_.holds_steps(); }
   int64_t cardinality() const override { return own_.cardinality(); }
   uint64_t run_seed() const override { return own_.run_seed(); }

@@ -6,14 +6,15 @@
 #include "common/ring/geometry.h"
 #include "common/spec/components.h"
 #include "common/spec/variable.h"
+#include "sidecar/device/device_layout.h"
 #include "sidecar/loader/feed.h"
 
 namespace headrace::side {
 
-SlotLayout::SlotLayout(const Plan& plan, const Topology& topology) {
+SlotLayout::SlotLayout(const InputSpec& spec, std::span<const GpuImages> images, const Topology& topology) {
   int64_t rows = 1;         // of the largest batch: the last batch's size ...
   int64_t row_records = 1;  // ... and that of the one before it
-  for (const Transformation& transformation : plan.spec.pipeline) {
+  for (const Transformation& transformation : spec.pipeline) {
     if (const auto* batch = std::get_if<headrace::Batch>(&transformation)) {
       row_records = rows;
       rows = batch->size;
@@ -21,8 +22,9 @@ SlotLayout::SlotLayout(const Plan& plan, const Topology& topology) {
   }
   const int64_t replicas = topology.replicas_in_sync();
   rows = (rows + replicas - 1) / replicas;
-  const ElementShape element = PipelineElement(plan.spec);
-  const std::vector<TensorSpec> records = RecordComponents(plan.spec, plan.spec.pipeline.size(), nullptr);
+  const ElementShape element = PipelineElement(spec);
+  std::vector<TensorSpec> records = RecordComponents(spec, spec.pipeline.size(), nullptr);
+  for (const GpuImages& made : images) records[made.component] = made.decoded;
   batch_dims_ = element.batch_dims;
   for (size_t c = 0; c < records.size(); ++c) {
     Component& component =
@@ -34,10 +36,12 @@ SlotLayout::SlotLayout(const Plan& plan, const Topology& topology) {
     has_variable_ = has_variable_ || component.variable;
     if (!component.variable) all_record_bytes_ += component.record_bytes;
   }
-  variable_bytes_ = VariableBytes(plan.spec, rows * row_records);
+  variable_bytes_ = VariableBytes(spec, rows * row_records);
   std::vector<ring::ComponentExtent> extents;
-  max_bytes_ = Extents(rows, row_records, &extents) + variable_bytes_ +
-               (has_variable_ ? (components_.size() + 1) * ring::kTensorAlign : 0);
+  const uint64_t variable =
+      variable_bytes_ + (has_variable_ ? (components_.size() + 1) * ring::kTensorAlign : uint64_t{0});
+  max_bytes_ = Extents(rows, row_records, &extents) + variable;
+  if (!images.empty()) max_device_bytes_ = device::PlaceInDeviceSlot(images, extents) + variable;
 }
 
 uint64_t SlotLayout::Extents(int64_t rows, int64_t row_records, std::vector<ring::ComponentExtent>* extents) const {

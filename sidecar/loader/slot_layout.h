@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/ring/layout.h"
-#include "common/spec/plan.h"
+#include "common/spec/gpu_images.h"
 #include "sidecar/core/record.h"
 
 namespace headrace::side {
@@ -15,7 +15,9 @@ namespace headrace::side {
 // others; after all of them, the values of those of variable length.
 class SlotLayout {
  public:
-  SlotLayout(const Plan& plan, const Topology& topology);
+  // `images`: the components that a GPU makes of what lies in the slot. They lie here as they are decoded, with the
+  // dimensions of what they become.
+  SlotLayout(const InputSpec& spec, std::span<const GpuImages> images, const Topology& topology);
 
   // Fills one extent for each component and returns the bytes used. Values of variable length are not laid out yet.
   uint64_t Extents(int64_t rows, int64_t row_records, std::vector<ring::ComponentExtent>* extents) const;
@@ -36,6 +38,7 @@ class SlotLayout {
   uint64_t record_bytes(size_t component) const { return components_[component].record_bytes; }
   uint64_t all_record_bytes() const { return all_record_bytes_; }  // of those of fixed length
   uint64_t max_bytes() const { return max_bytes_; }                // of the largest batch that the plan allows
+  uint64_t max_device_bytes() const { return max_device_bytes_; }  // of it in a GPU's slot, if there are images; else 0
 
  private:
   struct Component {
@@ -52,6 +55,7 @@ class SlotLayout {
   uint64_t all_record_bytes_ = 0;
   uint64_t variable_bytes_ = 0;
   uint64_t max_bytes_ = 0;
+  uint64_t max_device_bytes_ = 0;
 };
 
 }  // namespace headrace::side

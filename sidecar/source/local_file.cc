@@ -16,8 +16,8 @@
 namespace headrace::side {
 namespace {
 
-// Larger parts cost about as much to read as to copy.
-constexpr size_t kMostMappedBytes = 64 << 10;
+// Larger parts are few: what the kernel reads ahead for them is worth more than what a copy saves.
+constexpr size_t kMostMappedBytes = 1 << 20;
 constexpr uint32_t kResidentAtFirst = 1024;
 constexpr uint32_t kResidentAgain = 64 << 10;
 
@@ -83,7 +83,7 @@ class LocalFile : public StoredFile {
     const MappedFile* const mapped = mapped_.load(std::memory_order_acquire);
     if (mapped == nullptr) return false;
     const bool copied = mapped->Copy(offset, out);
-    if (copied && !HasWaited()) return true;
+    if (copied && !HasWaited(out.size())) return true;
     mapped_.store(nullptr, std::memory_order_relaxed);
     wanted_resident_.store(kResidentAgain, std::memory_order_relaxed);
     resident_.store(0, std::memory_order_relaxed);
@@ -96,11 +96,16 @@ class LocalFile : public StoredFile {
     mapped_.store(mapping_.get(), std::memory_order_release);
   }
   // Whether this thread has waited for storage while it copied, as far as is known: it is asked now and then.
-  static bool HasWaited() {
+  static bool HasWaited(size_t copied_bytes) {
     constexpr uint32_t kCopiesATime = 64;
+    constexpr size_t kBytesATime = 4 << 20;
     thread_local uint32_t copies = 0;
+    thread_local size_t bytes = 0;
     thread_local std::optional<long> known;
-    if (++copies % kCopiesATime != 0) return false;
+    bytes += copied_bytes;
+    if (++copies < kCopiesATime && bytes < kBytesATime) return false;
+    copies = 0;
+    bytes = 0;
     rusage usage{};
     getrusage(RUSAGE_THREAD, &usage);
     const bool waited = known && usage.ru_majflt > *known;

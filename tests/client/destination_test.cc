@@ -51,5 +51,14 @@ TEST_F(DestinationTest, TrainerMayTakeHostMemoryAlone) {
   EXPECT_EQ((*chosen)[0].reason, "Host: the trainer takes host memory only");
 }
 
+TEST_F(DestinationTest, HostMemoryAloneIsRefusedWhereTheLoaderSaysSo) {
+  reply_.memory = MemoryKind::kDevice;
+  reply_.device_only = "host memory has no images: take GPU memory";
+  policy_.takes_device = false;
+  const auto chosen = ChooseDestinations(policy_, reply_);
+  EXPECT_EQ(chosen.status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(chosen.status().message(), reply_.device_only);
+}
+
 }  // namespace
 }  // namespace headrace::client

@@ -20,7 +20,7 @@ from client_case import ClientCase
 CUDA = ctypes.CDLL(os.environ["HEADRACE_LIBCUDA"])
 NAMES = (
     "contexts", "streams", "events", "registrations", "device_bytes", "copies_to_device", "pageable_copies",
-    "value_waits", "refusals"
+    "value_waits", "refusals", "modules", "launches"
 )  # fmt: skip
 
 

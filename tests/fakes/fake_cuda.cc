@@ -5,11 +5,11 @@
 // device address is none of this process: what touches it on the CPU crashes, and copies find the bytes behind it. It
 // refuses what the real driver would: calls without cuInit, without a context or in a forked process, memory that is
 // not the device's, or freed, or not mapped, ranges registered twice or not at all, handles that were destroyed.
-// fake_cuda_memory.cc has the memory that processes share.
+// fake_cuda_memory.cc has the memory that processes share, fake_cuda_kernels.cc the kernels.
 //
 // $FAKE_CUDA_GPUS: how many there are (2). $FAKE_CUDA_VISIBLE: which of them this process sees, in its order ("1,0"),
 // as CUDA_VISIBLE_DEVICES. $FAKE_CUDA_VERSION: what cuDriverGetVersion says (13000). $FAKE_CUDA_COPY_US: how long a
-// copy to a device takes in its middle (0).
+// copy to a device, or a kernel, takes in its middle (0).
 #include "tests/fakes/fake_cuda.h"
 
 #include <sys/mman.h>
@@ -86,7 +86,8 @@ bool IsMapped(uintptr_t address, size_t bytes) {
   return mincore(reinterpret_cast<void*>(begin), address + bytes - begin, pages.data()) == 0;
 }
 
-// The bytes behind a device address; null if not all of them are one allocation's.
+}  // namespace
+
 uint8_t* Storage(DevicePtr address, size_t bytes) {
   if (uint8_t* const mapped = MappedStorage(address, bytes)) return mapped;
   auto found = TheFake().memory.upper_bound(address);
@@ -96,6 +97,12 @@ uint8_t* Storage(DevicePtr address, size_t bytes) {
   if (offset > found->second.bytes || bytes > found->second.bytes - offset) return nullptr;
   return found->second.storage.get() + offset;
 }
+
+void PauseInTheMiddle() {
+  if (const int pause = Number("FAKE_CUDA_COPY_US", 0); pause > 0) usleep(static_cast<useconds_t>(pause));
+}
+
+namespace {
 
 void RunStream(Stream stream) {
   std::unique_lock lock(TheFake().mutex);
@@ -159,7 +166,7 @@ void EnqueueCopy(Stream stream, bool to_device, DevicePtr device, uintptr_t host
       // In two halves: who looks in between sees a torn batch.
       const size_t half = bytes / 2;
       std::memcpy(storage, reinterpret_cast<void*>(host), half);
-      if (const int pause = Number("FAKE_CUDA_COPY_US", 0); pause > 0) usleep(static_cast<useconds_t>(pause));
+      PauseInTheMiddle();
       std::memcpy(storage + half, reinterpret_cast<uint8_t*>(host) + half, bytes - half);
     } else {
       std::memcpy(reinterpret_cast<void*>(host), storage, bytes);
@@ -196,6 +203,7 @@ Error cuGetErrorName(Error error, const char** name) {
     case kErrorOutOfMemory: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return kSuccess;
     case kErrorNotInitialized: *name = "CUDA_ERROR_NOT_INITIALIZED"; return kSuccess;
     case kErrorNotSupported: *name = "CUDA_ERROR_NOT_SUPPORTED"; return kSuccess;
+    case kErrorUnsupportedPtxVersion: *name = "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"; return kSuccess;
     case kErrorNoDevice: *name = "CUDA_ERROR_NO_DEVICE"; return kSuccess;
     case kErrorHostMemoryAlreadyRegistered: *name = "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"; return kSuccess;
     default: *name = nullptr; return kErrorInvalidValue;

@@ -19,6 +19,8 @@ struct FakeCudaState {
   int64_t pageable_copies;  // of these, from memory that was not registered: the real driver stops the host for them
   int64_t value_waits;      // waits of streams for a value in host memory
   int64_t refusals;         // calls that were answered with an error
+  int64_t modules;          // loaded and not unloaded
+  int64_t launches;         // of kernels
 };
 
 // Whether a device could read these bytes of the host.

@@ -31,6 +31,12 @@ struct CUstream_st {  // NOLINT(readability-identifier-naming)
 struct CUevent_st {                          // NOLINT(readability-identifier-naming)
   std::shared_ptr<bool> recorded = nullptr;  // true once the stream has come to the last record
 };
+struct CUfunc_st {  // NOLINT(readability-identifier-naming)
+  int kernel = 0;   // of those that fake_cuda_kernels.cc knows
+};
+struct CUmod_st {  // NOLINT(readability-identifier-naming)
+  std::vector<std::unique_ptr<CUfunc_st>> functions;
+};
 
 namespace headrace::gpu::fake {
 
@@ -73,6 +79,7 @@ struct Fake {
   std::set<Stream> streams;
   std::map<uintptr_t, Stream> default_streams;  // by their number
   std::set<Event> events;
+  std::set<Module> modules;
   bool hold_copies = false;
   bool fail_allocation = false;
   FakeCudaState counts{};
@@ -90,7 +97,11 @@ bool IsRegistered(const void* memory, size_t bytes);
 // The stream of a handle, default streams included; null if there is none.
 Stream Find(Stream handle);
 void Enqueue(Stream stream, std::function<void()> work);
+// The bytes behind a device address; null if not all of them are one allocation's.
+uint8_t* Storage(DevicePtr address, size_t bytes);
 // The bytes behind an address of a range that is mapped and may be accessed; null if not all are.
 uint8_t* MappedStorage(DevicePtr address, size_t bytes);
+// What is written to a device takes this long in its middle, so that who looks sees it torn.
+void PauseInTheMiddle();
 
 }  // namespace headrace::gpu::fake

@@ -10,7 +10,9 @@
 #include <numeric>
 #include <vector>
 
+#include "sidecar/device/image_tile.h"
 #include "tests/common/gpu/gpu_fixture.h"
+#include "tests/sidecar/device/program_images.h"
 
 namespace headrace::gpu {
 namespace {
@@ -220,6 +222,108 @@ TEST_F(FakeCudaTest, StreamsWaitForValuesInRegisteredMemory) {
   EXPECT_TRUE(ran);
   ASSERT_EQ(driver_->mem_host_unregister(host_), kSuccess);
   EXPECT_EQ(driver_->stream_write_value32(other_, word + 8, 7, kWriteValueDefault), kErrorInvalidValue);
+}
+
+// Code as nvcc makes it begins so; no more of it is looked at.
+constexpr uint32_t kCode[] = {0xBA55ED50, 0};
+
+class FakeCudaKernelTest : public FakeCudaTest {
+ protected:
+  static constexpr int64_t kImages = 2;
+
+  void SetUp() override {
+    FakeCudaTest::SetUp();
+    ASSERT_EQ(driver_->module_load_data(&module_, kCode), kSuccess);
+    ASSERT_EQ(driver_->module_get_function(&quick_, module_, device::kThreeChannelsKernel), kSuccess);
+    ASSERT_EQ(driver_->module_get_function(&any_, module_, device::kAnyKernel), kSuccess);
+    ASSERT_EQ(driver_->mem_alloc(&out_, kBytes), kSuccess);
+  }
+  void TearDown() override {
+    EXPECT_EQ(driver_->mem_free(out_), kSuccess);
+    EXPECT_EQ(driver_->module_unload(module_), kSuccess);
+    EXPECT_EQ(State().modules, 0);
+    FakeCudaTest::TearDown();
+  }
+  Error Launch(Function function, unsigned blocks, unsigned threads) {
+    void* arguments[] = {&program_, &memory_, &out_};
+    return driver_->launch_kernel(function, blocks, 1, 1, threads, 1, 1, 0, one_, arguments, nullptr);
+  }
+
+  Module module_ = nullptr;
+  Function quick_ = nullptr, any_ = nullptr;
+  PixelProgram program_ = device::Photographs(32, 3, DType::kFloat32, DType::kFloat16);
+  DevicePtr out_ = 0;
+};
+
+TEST_F(FakeCudaKernelTest, RunsThemInTheStreamsOrder) {
+  const std::vector<uint8_t> images = device::RandomImages(program_, kImages);
+  const std::vector<uint8_t> expected = device::Made(program_, images);
+  for (const auto& [function, blocks] : {std::pair(quick_, 2U), std::pair(any_, 6U)}) {
+    std::vector<uint8_t> made(expected.size());
+    FakeCudaHoldCopies(1);
+    ASSERT_EQ(driver_->memcpy_htod_async(memory_, images.data(), images.size(), one_), kSuccess);
+    ASSERT_EQ(Launch(function, blocks, 32), kSuccess) << FakeCudaLastRefusal();
+    FakeCudaHoldCopies(0);
+    ASSERT_EQ(driver_->memcpy_dtoh_async(made.data(), out_, made.size(), one_), kSuccess);
+    ASSERT_EQ(driver_->stream_synchronize(one_), kSuccess);
+    EXPECT_EQ(made, expected);
+    ASSERT_EQ(driver_->memcpy_htod_async(out_, host_, kBytes, one_), kSuccess);
+  }
+  ASSERT_EQ(driver_->stream_synchronize(one_), kSuccess);
+}
+
+TEST_F(FakeCudaKernelTest, RefusesWhatIsNoCodeAndNames) {
+  Module module = nullptr;
+  Function function = nullptr;
+  EXPECT_EQ(driver_->module_load_data(&module, host_), kErrorInvalidImage);
+  EXPECT_EQ(driver_->module_get_function(&function, module_, "ImagesOfSixChannels"), kErrorNotFound);
+  setenv("FAKE_CUDA_OLD", "1", 1);
+  EXPECT_EQ(driver_->module_load_data(&module, kCode), kErrorUnsupportedPtxVersion);
+  unsetenv("FAKE_CUDA_OLD");
+  ASSERT_EQ(driver_->module_load_data(&module, kCode), kSuccess);
+  ASSERT_EQ(driver_->module_get_function(&function, module, device::kAnyKernel), kSuccess);
+  ASSERT_EQ(driver_->module_unload(module), kSuccess);
+  EXPECT_EQ(driver_->module_unload(module), kErrorInvalidHandle);
+  EXPECT_EQ(driver_->module_get_function(&function, module, device::kAnyKernel), kErrorInvalidHandle);
+  EXPECT_EQ(Launch(function, 6, 32), kErrorInvalidHandle) << "its code was unloaded";
+}
+
+TEST_F(FakeCudaKernelTest, RefusesGridsAndArgumentsThatCannotBe) {
+  EXPECT_EQ(Launch(quick_, 0, 32), kErrorInvalidValue);
+  EXPECT_EQ(Launch(quick_, 2, 0), kErrorInvalidValue);
+  EXPECT_EQ(Launch(quick_, 2, 512), kErrorLaunchOutOfResources) << "beyond its launch bounds";
+  EXPECT_EQ(Launch(any_, 5, 32), kErrorInvalidValue) << "two planes of an image";
+  EXPECT_EQ(driver_->launch_kernel(quick_, 2, 1, 1, 32, 1, 1, 0, one_, nullptr, nullptr), kErrorInvalidValue);
+  program_.pixels = 33;
+  EXPECT_EQ(Launch(quick_, 2, 32), kErrorInvalidValue) << "no whole vectors";
+  program_.pixels = 32;
+  program_.channels = 4;
+  EXPECT_EQ(Launch(quick_, 2, 32), kErrorInvalidValue) << "a kernel for three";
+  program_.channels = 3;
+  out_ += 8;
+  EXPECT_EQ(Launch(quick_, 2, 32), kErrorMisalignedAddress);
+  EXPECT_EQ(Launch(any_, 6, 32), kSuccess) << "aligned to its values";
+  ASSERT_EQ(driver_->stream_synchronize(one_), kSuccess);
+  out_ -= 8;
+}
+
+TEST_F(FakeCudaKernelTest, NoticesMemoryThatIsNotThereWhenItRuns) {
+  const int64_t before = State().refusals;
+  ASSERT_EQ(Launch(quick_, 100, 32), kSuccess) << "more images than there is memory for";
+  ASSERT_EQ(driver_->stream_synchronize(one_), kSuccess);
+  EXPECT_EQ(State().refusals, before + 1);
+  FakeCudaHoldCopies(1);
+  DevicePtr freed = 0;
+  ASSERT_EQ(driver_->mem_alloc(&freed, kBytes), kSuccess);
+  ASSERT_EQ(driver_->memcpy_htod_async(memory_, host_, kBytes, one_), kSuccess);
+  std::swap(out_, freed);
+  ASSERT_EQ(Launch(quick_, 2, 32), kSuccess);
+  std::swap(out_, freed);
+  ASSERT_EQ(driver_->mem_free(freed), kSuccess);
+  FakeCudaHoldCopies(0);
+  ASSERT_EQ(driver_->stream_synchronize(one_), kSuccess);
+  EXPECT_EQ(State().refusals, before + 2);
+  EXPECT_STREQ(FakeCudaLastRefusal(), "a kernel found its memory freed, unmapped or too short");
 }
 
 }  // namespace

@@ -225,8 +225,15 @@ int Flood(uint16_t port, pid_t server, uint64_t requests, int most_mebibytes, ui
     });
   }
   std::thread watcher([&] {
+    Clock::time_point told = begin;
     while (!tally.over) {
       most = std::max(most, MebibytesOf(server));
+      if (Clock::now() - told > 10s) {
+        told = Clock::now();
+        std::printf("%llu of %llu hostile requests, %d MiB\n", static_cast<unsigned long long>(tally.sent),
+                    static_cast<unsigned long long>(requests), most);
+        std::fflush(stdout);
+      }
       std::this_thread::sleep_for(20ms);  // its pace
     }
   });

@@ -7,24 +7,30 @@ namespace headrace::testing {
 namespace {
 
 constexpr int kKills = 100;
-constexpr int64_t kRows = 4096;
-constexpr char kSpec[] = R"({"source": {"range": {"stop": 1000000000000}}, "pipeline": [{"batch": {"size": 4096}}],
-    "delivery": {"memory": "Device", "prefetchSteps": 4}})";
 constexpr uint64_t kSlots = 6;
-constexpr int64_t kRing = 2 << 20;  // six slots of 32 KiB, as the GPU gives memory out
+constexpr int64_t kRing = 2 << 20;  // six slots of 32 KiB at most, as the GPU gives memory out
 
-TEST(DeviceKills, LoseAndTearNothingAndLeaveNoMemory) {
+constexpr char kRange[] = R"({"source": {"range": {"stop": 1000000000000}}, "pipeline": [{"batch": {"size": 4096}}],
+    "delivery": {"memory": "Device", "prefetchSteps": 4}})";
+// Beside the number an image of it, of one pixel, which the GPU makes.
+constexpr char kImages[] = R"({"source": {"range": {"stop": 1000000000000}}, "pipeline": [
+    {"map": {"feature": "value", "as": "image", "cast": "uint8"}}, {"map": {"feature": "image", "reshape": [1, 1, 1]}},
+    {"map": {"feature": "image", "cast": "float32"}}, {"map": {"feature": "image", "scale": 2}},
+    {"map": {"feature": "image", "transpose": [2, 0, 1]}}, {"batch": {"size": 64}}],
+    "delivery": {"memory": "Device", "prefetchSteps": 4}})";
+
+void LoseAndTearNothingAndLeaveNoMemory(const char* spec, int64_t rows) {
   setenv("FAKE_CUDA_TAG", MemoryTag().c_str(), 1);
   setenv("HEADRACE_LOADER_TIMEOUT", "60", 1);
   {
     // Copies take long enough to be hit.
-    LoaderRun run(kSpec, 1, 1, "run", {{"FAKE_CUDA_COPY_US", "300"}});
+    LoaderRun run(spec, 1, 1, "run", {{"FAKE_CUDA_COPY_US", "300"}});
     auto trainer = std::make_unique<DeviceTrainer>(run.directory(0), 0);
     int64_t step = 0;
     for (int kills = 0; kills < kKills; ++kills) {
       // Some are killed before their first batch has come.
       for (int lines = kills % 9; lines > 0; --lines, ++step) {
-        ASSERT_EQ(trainer->Line(), std::to_string(step) + " " + std::to_string(step * kRows)) << kills;
+        ASSERT_EQ(trainer->Line(), std::to_string(step) + " " + std::to_string(step * rows)) << kills;
       }
       if (kills % 2 == 0) {
         EXPECT_EQ(run.Kill(0, SIGKILL), -SIGKILL) << "it had ended before";
@@ -37,7 +43,7 @@ TEST(DeviceKills, LoseAndTearNothingAndLeaveNoMemory) {
     trainer->Kill();
     trainer = std::make_unique<DeviceTrainer>(run.directory(0), step);
     const auto is_next = [&](const std::string& line) {
-      const bool next = line == std::to_string(step) + " " + std::to_string(step * kRows);
+      const bool next = line == std::to_string(step) + " " + std::to_string(step * rows);
       step += 1;
       return next;
     };
@@ -57,6 +63,10 @@ TEST(DeviceKills, LoseAndTearNothingAndLeaveNoMemory) {
   }
   EXPECT_EQ(LiveAllocations(), 0U);
 }
+
+TEST(DeviceKills, OfCopies) { LoseAndTearNothingAndLeaveNoMemory(kRange, 4096); }
+
+TEST(DeviceKills, OfImagesThatTheGpuMakes) { LoseAndTearNothingAndLeaveNoMemory(kImages, 64); }
 
 }  // namespace
 }  // namespace headrace::testing

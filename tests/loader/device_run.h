@@ -35,13 +35,17 @@ inline size_t LiveAllocations() {
   return inodes.size();
 }
 
+// A word of a ring's header, by its offset.
+inline uint64_t HeaderWord(const std::string& directory, size_t offset) {
+  std::ifstream ring(directory + "/replica-0.ring");
+  uint64_t word = 0;
+  ring.seekg(static_cast<std::streamoff>(offset));
+  ring.read(reinterpret_cast<char*>(&word), sizeof(word));
+  return word;
+}
 // The ring's counter of batches published.
 inline uint64_t Published(const std::string& directory) {
-  std::ifstream ring(directory + "/replica-0.ring");
-  uint64_t published = 0;
-  ring.seekg(offsetof(ring::RingHeader, published));
-  ring.read(reinterpret_cast<char*>(&published), sizeof(published));
-  return published;
+  return HeaderWord(directory, offsetof(ring::RingHeader, published));
 }
 
 // A trainer in a process of its own: tests/loader/device_trainer.cc.

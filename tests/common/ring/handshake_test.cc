@@ -28,6 +28,7 @@ HandshakeReply Sample() {
   reply.memory = MemoryKind::kPinned;
   reply.memory_reason = "the loader fills rings on 2 GPUs";
   reply.device_rings = {{"GPU-a", 3}, {"GPU-b", 1}};
+  reply.device_only = "host memory has no images";
   reply.on_demand = true;
   return reply;
 }
@@ -50,6 +51,7 @@ TEST(Handshake, ReplyComesBackAsItWas) {
   ASSERT_EQ(decoded->device_rings.size(), 2U);
   EXPECT_EQ(decoded->device_rings[1].gpu, "GPU-b");
   EXPECT_EQ(decoded->device_rings[0].generation, 3U);
+  EXPECT_EQ(decoded->device_only, "host memory has no images");
   EXPECT_TRUE(decoded->on_demand);
 }
 

@@ -30,7 +30,7 @@ TEST(EstimateMemory, OfNumbers) {
   EXPECT_EQ(memory->ring_bytes, 4096 * (6 + 2) * 2);
   EXPECT_EQ(memory->certain_ring_bytes, memory->ring_bytes);
   EXPECT_EQ(memory->shuffle_bytes, 0);
-  EXPECT_EQ(memory->loader_bytes, 24 * kMi + 16 * kMi);
+  EXPECT_EQ(memory->loader_bytes, 24 * kMi + 4 * kMi);
 }
 
 TEST(EstimateMemory, StringsHaveRoomThatTheyMayNotNeed) {

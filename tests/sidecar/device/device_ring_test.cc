@@ -8,8 +8,11 @@
 #include <cstring>
 #include <future>
 
+#include "sidecar/device/device_layout.h"
+#include "sidecar/device/image_code.h"
 #include "tests/common/ring/ring_fixture.h"
 #include "tests/fakes/fake_cuda.h"
+#include "tests/sidecar/device/program_images.h"
 
 namespace headrace::device {
 namespace {
@@ -27,7 +30,8 @@ class DeviceRingTest : public ring::RingTest {
   void TearDown() override {
     FakeCudaHoldCopies(0);
     const FakeCudaState after = State();
-    EXPECT_EQ(after.contexts + after.streams + after.events + after.registrations + after.device_bytes, 0);
+    EXPECT_EQ(after.contexts + after.streams + after.events + after.registrations + after.device_bytes + after.modules,
+              0);
     EXPECT_EQ(after.refusals, before_.refusals) << FakeCudaLastRefusal();
   }
   static FakeCudaState State() {
@@ -35,8 +39,9 @@ class DeviceRingTest : public ring::RingTest {
     FakeCudaGetState(&state);
     return state;
   }
-  static std::unique_ptr<DeviceRing> Make(const ring::RingWriter& writer, int gpu = 0) {
-    auto made = DeviceRing::Create(gpu, writer);
+  static std::unique_ptr<DeviceRing> Make(const ring::RingWriter& writer, std::vector<GpuImages> images = {},
+                                          int gpu = 0) {
+    auto made = DeviceRing::Create(gpu, writer, std::move(images));
     EXPECT_TRUE(made.ok()) << made.status().ToString();
     return made.ok() ? std::move(*made) : nullptr;
   }
@@ -60,9 +65,9 @@ class DeviceRingTest : public ring::RingTest {
   static Mapped Map(const DeviceRing& device_ring, const ring::RingWriter& writer) {
     Mapped mapped;
     const ring::Geometry& geometry = writer.geometry();
-    mapped.stride = geometry.slot_stride;
+    mapped.stride = geometry.device_stride();
     mapped.context = std::move(*gpu::PrimaryContext::Retain(*gpu::Driver::Open(), 0));
-    const uint64_t bytes = geometry.slot_count * geometry.slot_stride;
+    const uint64_t bytes = geometry.slot_count * geometry.device_stride();
     mapped.memory = std::move(*gpu::SharedMemory::Import(mapped.context.get(), device_ring.memory_fd(), bytes));
     mapped.handover =
         std::move(*gpu::Handover::Import(mapped.context.get(), device_ring.handover_fd(), geometry.slot_count));
@@ -208,7 +213,7 @@ TEST_F(DeviceRingTest, WhatStaysInTheRingIsNotCopied) {
   uint8_t* const slot = *writer->TryReserve();
   std::memset(slot, 1, 8 * kBytes);
   // A ragged component in between, and one far behind it.
-  const std::vector<ring::ComponentExtent> extents = {
+  std::vector<ring::ComponentExtent> extents = {
       {0, kBytes, 1, {kValues}},
       {2 * kBytes, kBytes, 2, {1, -1}, /*splits_offset=*/3 * kBytes},
       {6 * kBytes, kBytes, 1, {kValues}},
@@ -239,6 +244,152 @@ TEST_F(DeviceRingTest, StopEndsTheWaitAndNothingIsSaidLater) {
   EXPECT_FALSE(IsDone(*sent));
 }
 
+// A label for each image, and images of which the GPU makes floats.
+class ImagesRingTest : public DeviceRingTest {
+ protected:
+  static constexpr int64_t kImages = 4;
+  static constexpr int64_t kPixels = 6 * 8;
+
+  ImagesRingTest() {
+    images_.component = 1;
+    images_.decoded = {"image", DType::kUint8, {6, 8, 3}};
+    images_.program = Photographs(kPixels, 3, DType::kFloat32, DType::kFloat16);
+  }
+  void SetUp() override {
+    if (ImageCode().empty()) GTEST_SKIP() << "this build is without CUDA, and so without image kernels";
+  }
+
+  std::unique_ptr<ring::RingWriter> OpenImagesWriter() {
+    std::vector<ring::ComponentExtent> extents = Extents(kImages);
+    ring::RingGeometry geometry = Geometry(3);
+    geometry.slot_bytes = extents[1].offset + extents[1].bytes;
+    geometry.device_slot_bytes = PlaceInDeviceSlot({&images_, 1}, extents);
+    geometry.component_count = 2;
+    return std::move(*ring::RingWriter::Open(path(), geometry));
+  }
+  std::vector<ring::ComponentExtent> Extents(int64_t count) const {
+    const auto images = static_cast<uint64_t>(count);
+    return {{0, images * sizeof(int64_t), 1, {count}}, {64, images * images_.image_bytes(), 4, {count, 3, 6, 8}}};
+  }
+  std::vector<uint8_t> Decoded(int64_t count, uint32_t step) const {
+    return RandomImages(images_.program, count, step + 1);
+  }
+  // Sends and publishes so many images as one step.
+  void PublishImages(ring::RingWriter& writer, DeviceRing& device_ring, int64_t count, uint32_t step) {
+    Sent sent;
+    sent.slot = *writer.TryReserve();
+    ASSERT_NE(sent.slot, nullptr);
+    sent.extents = Extents(count);
+    std::fill_n(reinterpret_cast<int64_t*>(sent.slot), count, int64_t{step});
+    const std::vector<uint8_t> decoded = Decoded(count, step);
+    std::copy(decoded.begin(), decoded.end(), sent.slot + 64);
+    const auto done = [](void* to, const Status& status) { static_cast<Sent*>(to)->done.set_value(status); };
+    device_ring.Send(sent.slot, sent.extents, done, &sent);
+    Publish(writer, device_ring, sent, step);
+  }
+  // Bytes of a slot of the GPU, as whoever has mapped it sees them.
+  static std::vector<uint8_t> Bytes(const Mapped& mapped, uint64_t slot, const ring::ComponentExtent& extent) {
+    std::vector<uint8_t> bytes(extent.device_bytes);
+    const gpu::PrimaryContext::Current current(*mapped.context);
+    const gpu::Driver& driver = mapped.context->driver();
+    const gpu::DevicePtr from = mapped.memory->address() + slot * mapped.stride + extent.device_offset;
+    EXPECT_EQ(driver.memcpy_dtoh_async(bytes.data(), from, bytes.size(), nullptr), 0);
+    EXPECT_EQ(driver.stream_synchronize(nullptr), 0);
+    return bytes;
+  }
+  void ExpectImages(const Mapped& mapped, uint64_t slot, int64_t count, uint32_t step) const {
+    std::vector<ring::ComponentExtent> extents = Extents(count);
+    PlaceInDeviceSlot({&images_, 1}, extents);
+    const std::vector<int64_t> labels(static_cast<size_t>(count), step);
+    const std::vector<uint8_t> bytes = Bytes(mapped, slot, extents[0]);
+    ASSERT_EQ(bytes.size(), labels.size() * sizeof(int64_t));
+    EXPECT_EQ(std::memcmp(bytes.data(), labels.data(), bytes.size()), 0);
+    EXPECT_TRUE(Bytes(mapped, slot, extents[1]) == Made(images_.program, Decoded(count, step))) << "step " << step;
+  }
+
+  GpuImages images_;
+};
+
+TEST_F(ImagesRingTest, TheGpuMakesThemInSlotsOfTheirOwnLayout) {
+  auto writer = OpenImagesWriter();
+  auto device_ring = Make(*writer, {images_});
+  const Mapped mapped = Map(*device_ring, *writer);
+  const FakeCudaState before = State();
+  PublishImages(*writer, *device_ring, kImages, 0);
+  PublishImages(*writer, *device_ring, 1, 1);  // a batch that is not full
+  PublishImages(*writer, *device_ring, 0, 2);  // and one of nothing
+  ExpectImages(mapped, 0, kImages, 0);
+  ExpectImages(mapped, 1, 1, 1);
+  EXPECT_EQ(State().launches - before.launches, 2);
+  EXPECT_EQ(State().copies_to_device - before.copies_to_device, 4);
+  EXPECT_EQ(State().pageable_copies, before.pageable_copies);
+}
+
+// One memory holds what one batch after the other is made of.
+TEST_F(ImagesRingTest, BatchesOnTheirWayDoNotMix) {
+  auto writer = OpenImagesWriter();
+  auto device_ring = Make(*writer, {images_});
+  const Mapped mapped = Map(*device_ring, *writer);
+  FakeCudaHoldCopies(1);
+  std::vector<std::unique_ptr<Sent>> all;
+  for (uint32_t step = 0; step < 3; ++step) {
+    Sent& sent = *all.emplace_back(std::make_unique<Sent>());
+    sent.slot = *writer->TryReserve();
+    sent.extents = Extents(kImages);
+    std::fill_n(reinterpret_cast<int64_t*>(sent.slot), kImages, int64_t{step});
+    const std::vector<uint8_t> decoded = Decoded(kImages, step);
+    std::copy(decoded.begin(), decoded.end(), sent.slot + 64);
+    const auto done = [](void* to, const Status& status) { static_cast<Sent*>(to)->done.set_value(status); };
+    device_ring->Send(sent.slot, sent.extents, done, &sent);
+  }
+  FakeCudaHoldCopies(0);
+  for (uint32_t step = 0; step < 3; ++step) {
+    Publish(*writer, *device_ring, *all[step], step);
+    ExpectImages(mapped, step, kImages, step);
+  }
+}
+
+TEST_F(ImagesRingTest, ANewLoaderHasThemMadeAgain) {
+  auto writer = OpenImagesWriter();
+  auto device_ring = Make(*writer, {images_});
+  for (const uint32_t step : {0, 1}) PublishImages(*writer, *device_ring, kImages - step, step);
+  device_ring.reset();
+  writer = OpenImagesWriter();
+  device_ring = Make(*writer, {images_});
+  EXPECT_EQ(device_ring->generation(), 2U);
+  const Mapped mapped = Map(*device_ring, *writer);
+  for (const uint32_t step : {0, 1}) ExpectImages(mapped, step, kImages - step, step);
+}
+
+TEST_F(ImagesRingTest, WhatAnotherProcessWroteOverTheRingIsNotFilled) {
+  auto writer = OpenImagesWriter();
+  auto device_ring = Make(*writer, {images_});
+  for (const uint32_t step : {0, 1, 2}) PublishImages(*writer, *device_ring, kImages, step);
+  device_ring.reset();
+  const ring::Geometry& geometry = writer->geometry();
+  geometry.extents(writer->base(), 0)[1].device_bytes -= 2;   // not what its bytes become
+  geometry.extents(writer->base(), 1)[1].bytes = 1ULL << 40;  // in no slot
+  writer = OpenImagesWriter();
+  const FakeCudaState before = State();
+  device_ring = Make(*writer, {images_});
+  EXPECT_EQ(State().launches - before.launches, 1);
+  const Mapped mapped = Map(*device_ring, *writer);
+  ExpectImages(mapped, 2, kImages, 2);
+  for (const uint64_t slot : {0, 1, 2})
+    EXPECT_FALSE(mapped.handover->IsDrained(slot)) << "whoever has it gives it back";
+}
+
+TEST_F(ImagesRingTest, ADriverThatIsTooOldIsAnErrorThatSaysSo) {
+  setenv("FAKE_CUDA_OLD", "1", 1);
+  auto writer = OpenImagesWriter();
+  const Status status = DeviceRing::Create(0, *writer, {images_}).status();
+  unsetenv("FAKE_CUDA_OLD");
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("the image kernels: cuModuleLoadData: CUDA_ERROR_UNSUPPORTED_PTX_VERSION"),
+                    HasSubstr("update the driver")));
+}
+
 TEST_F(DeviceRingTest, EachReplicaHasItsGpuAndFailuresSayWhichAndWhatToDo) {
   std::vector<std::unique_ptr<ring::RingWriter>> writers;
   ring::RingGeometry geometry = Geometry(2, kValues);
@@ -247,19 +398,19 @@ TEST_F(DeviceRingTest, EachReplicaHasItsGpuAndFailuresSayWhichAndWhatToDo) {
     writers.push_back(std::move(*ring::RingWriter::Open(path() + std::to_string(replica), geometry)));
   }
   {
-    const Result<DeviceRings> rings = MakeDeviceRings(writers);
+    const Result<DeviceRings> rings = MakeDeviceRings(writers, {});
     ASSERT_TRUE(rings.ok()) << rings.status().ToString();
     EXPECT_EQ((*rings)[0]->gpu(), *gpu::GpuUuid(0));
     EXPECT_EQ((*rings)[1]->gpu(), *gpu::GpuUuid(1));
     EXPECT_EQ((*rings)[2]->gpu(), *gpu::GpuUuid(0)) << "of two GPUs";
   }
   FakeCudaFailNextAllocation();
-  const Status full = MakeDeviceRings(writers).status();
+  const Status full = MakeDeviceRings(writers, {}).status();
   EXPECT_EQ(full.code(), Code::kExhausted);
   EXPECT_THAT(full.message(), AllOf(HasSubstr("a ring for replica 0 on GPU 0"), HasSubstr("cuMemCreate of 2097152"),
                                     HasSubstr("lower the batch size")));
   setenv("FAKE_CUDA_WITHOUT_ATTRIBUTE", "102", 1);
-  const Status unable = MakeDeviceRings(writers).status();
+  const Status unable = MakeDeviceRings(writers, {}).status();
   unsetenv("FAKE_CUDA_WITHOUT_ATTRIBUTE");
   EXPECT_THAT(unable.message(), AllOf(HasSubstr("cannot share memory between processes"), HasSubstr("attribute 102"),
                                       HasSubstr("CUDA_ERROR_NOT_SUPPORTED"), HasSubstr("spec.delivery.memory: Host")));

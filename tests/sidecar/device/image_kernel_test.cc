@@ -1,126 +1,149 @@
-// The image kernel on a GPU, held to the maps, and its bandwidth beside that of a copy within the GPU's memory.
-#include "sidecar/device/image_kernel.h"
-
+// The image kernels through the driver, held to arithmetic, and their bandwidth beside that of a copy within the GPU's
+// memory. On a real GPU; before the stand-in driver, too, but for the bandwidth.
+#include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
-#include "sidecar/device/device.h"
 #include "sidecar/device/images.h"
-#include "tests/sidecar/mapped_images.h"
+#include "tests/sidecar/device/program_images.h"
 
 namespace headrace::device {
 namespace {
 
-using nlohmann::json;
-using side::MappedImages;
-using side::Normalised;
-
-// Memory of the GPU.
-class OnGpu {
- public:
-  explicit OnGpu(size_t bytes) { EXPECT_EQ(cudaMalloc(&data_, bytes), cudaSuccess); }
-  ~OnGpu() { cudaFree(data_); }
-  OnGpu(const OnGpu&) = delete;
-  OnGpu& operator=(const OnGpu&) = delete;
-  uint8_t* data() const { return static_cast<uint8_t*>(data_); }
-
- private:
-  void* data_ = nullptr;
-};
-
 class ImageKernel : public testing::Test {
  protected:
   void SetUp() override {
-    const Report report = Probe();
-    if (report.gpus.empty()) GTEST_SKIP() << "no GPU here: " << GpuText(report);
-    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
-    ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+    const Result<int> gpus = gpu::CountGpus();
+    if (!gpus.ok()) GTEST_SKIP() << "no GPU here: " << gpus.status().ToString();
+    driver_ = *gpu::Driver::Open();
+    context_ = std::move(*gpu::PrimaryContext::Retain(driver_, 0));
+    current_ = std::make_unique<gpu::PrimaryContext::Current>(*context_);
+    auto kernels = ImageKernels::Load(context_.get());
+    ASSERT_TRUE(kernels.ok()) << kernels.status().ToString();
+    kernels_ = std::move(*kernels);
+    ASSERT_EQ(driver_->stream_create(&stream_, gpu::kStreamNonBlocking), gpu::kSuccess);
   }
   void TearDown() override {
-    if (stream_ != nullptr) cudaStreamDestroy(stream_);
-  }
-
-  // Images of `shape` that lie `shift` bytes behind a whole vector, through the kernel and through the maps.
-  void Check(const json& shape, const json& maps, size_t shift = 0) {
-    constexpr int64_t kImages = 5;
-    const MappedImages images(shape, maps);
-    const auto program = ProgramOf(*images.pixel_maps());
-    ASSERT_TRUE(program);
-    const std::vector<uint8_t> bytes = images.OneByOne(kImages, 0)[0];
-    const std::vector<uint8_t> expected = images.OneByOne(kImages)[0];
-    const OnGpu in(bytes.size() + shift);
-    const OnGpu out(expected.size());
-    ASSERT_EQ(cudaMemcpyAsync(in.data() + shift, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream_),
-              cudaSuccess);
-    const Status status = EnqueueImages(*program, reinterpret_cast<gpu::DevicePtr>(in.data() + shift), kImages,
-                                        reinterpret_cast<gpu::DevicePtr>(out.data()), stream_);
-    ASSERT_TRUE(status.ok()) << status.ToString();
-    std::vector<uint8_t> made(expected.size());
-    ASSERT_EQ(cudaMemcpyAsync(made.data(), out.data(), made.size(), cudaMemcpyDeviceToHost, stream_), cudaSuccess);
-    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
-    EXPECT_TRUE(made == expected) << shape << maps << " shifted by " << shift;
-  }
-
-  // Milliseconds of the fastest of some runs.
-  template <typename Enqueue>
-  float Best(Enqueue enqueue) {
-    cudaEvent_t start = nullptr;
-    cudaEvent_t end = nullptr;
-    cudaEventCreate(&start);
-    cudaEventCreate(&end);
-    float best = 1e9F;
-    for (int i = 0; i < 20; ++i) {
-      cudaEventRecord(start, stream_);
-      enqueue();
-      cudaEventRecord(end, stream_);
-      EXPECT_EQ(cudaEventSynchronize(end), cudaSuccess);
-      float took = 0;
-      cudaEventElapsedTime(&took, start, end);
-      best = std::min(best, took);
+    if (stream_ != nullptr) {
+      EXPECT_EQ(driver_->stream_destroy(stream_), gpu::kSuccess);
     }
-    cudaEventDestroy(start);
-    cudaEventDestroy(end);
+    kernels_.reset();
+    current_.reset();
+  }
+
+  // Memory of the GPU.
+  class OnGpu {
+   public:
+    OnGpu(const gpu::Driver* driver, size_t bytes) : driver_(*driver) {
+      EXPECT_EQ(driver_.mem_alloc(&address_, bytes), gpu::kSuccess) << bytes;
+    }
+    ~OnGpu() { EXPECT_EQ(driver_.mem_free(address_), gpu::kSuccess); }
+    OnGpu(const OnGpu&) = delete;
+    OnGpu& operator=(const OnGpu&) = delete;
+    gpu::DevicePtr address() const { return address_; }
+
+   private:
+    const gpu::Driver& driver_;
+    gpu::DevicePtr address_ = 0;
+  };
+
+  // Images that lie `shift` bytes behind a whole vector, through the kernels.
+  void Check(const PixelProgram& program, size_t shift = 0) {
+    constexpr int64_t kImages = 5;
+    const std::vector<uint8_t> images = RandomImages(program, kImages);
+    const std::vector<uint8_t> expected = Made(program, images);
+    std::vector<uint8_t> made(expected.size());
+    const OnGpu in(driver_, images.size() + shift);
+    const OnGpu out(driver_, expected.size());
+    ASSERT_EQ(driver_->memcpy_htod_async(in.address() + shift, images.data(), images.size(), stream_), gpu::kSuccess);
+    const Status status = kernels_->Enqueue(program, in.address() + shift, kImages, out.address(), stream_);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    ASSERT_EQ(driver_->memcpy_dtoh_async(made.data(), out.address(), made.size(), stream_), gpu::kSuccess);
+    ASSERT_EQ(driver_->stream_synchronize(stream_), gpu::kSuccess);
+    EXPECT_TRUE(made == expected) << program.pixels << " pixels of " << program.channels << " channels, "
+                                  << DTypeName(program.within) << " to " << DTypeName(program.result) << ", shifted by "
+                                  << shift;
+  }
+
+  // Seconds that one of `enqueue` takes in the fastest of some runs of several.
+  template <typename Enqueue>
+  double Best(Enqueue enqueue) {
+    constexpr int kInARow = 10;
+    double best = 1e9;
+    for (int run = 0; run < 10; ++run) {
+      EXPECT_EQ(driver_->stream_synchronize(stream_), gpu::kSuccess);
+      const auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < kInARow; ++i) enqueue();
+      EXPECT_EQ(driver_->stream_synchronize(stream_), gpu::kSuccess);
+      best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kInARow);
+    }
     return best;
   }
 
-  cudaStream_t stream_ = nullptr;
+  const gpu::Driver* driver_ = nullptr;
+  std::unique_ptr<gpu::PrimaryContext> context_;
+  std::unique_ptr<gpu::PrimaryContext::Current> current_;
+  std::unique_ptr<ImageKernels> kernels_;
+  gpu::Stream stream_ = nullptr;
 };
 
-TEST_F(ImageKernel, MakesWhatTheMapsMake) {
-  const json first = {2, 0, 1};
-  for (const json& shape : json{{4, 4, 3}, {64, 64, 3}, {224, 224, 3}, {5, 7, 3}, {67, 71, 3}}) {
-    Check(shape, Normalised("float32", "float32", first));
-    Check(shape, Normalised("float32", "float16", first));
-    Check(shape, Normalised("float32", "bfloat16", first));
-    Check(shape, Normalised("float16", "float16", first));
-    Check(shape, Normalised("bfloat16", "bfloat16", first));
-    Check(shape, Normalised("float32", "float16", first), 1);
+constexpr std::pair<DType, DType> kTypes[] = {{DType::kFloat32, DType::kFloat32},
+                                              {DType::kFloat32, DType::kFloat16},
+                                              {DType::kFloat32, DType::kBfloat16},
+                                              {DType::kFloat16, DType::kFloat16},
+                                              {DType::kBfloat16, DType::kBfloat16}};
+
+TEST_F(ImageKernel, MakesWhatTheProgramSays) {
+  // Tiles: part of one, one, several of which the last is shorter, and rows that are no whole vectors.
+  for (const int64_t pixels : {4 * 4, 64 * 64, 96 * 94, 5 * 7, 67 * 71}) {
+    for (const auto& [within, result] : kTypes) {
+      for (const int64_t channels : {1, 2, 3, 4, 7}) Check(Photographs(pixels, channels, within, result));
+      Check(Photographs(pixels, 3, within, result), 1);
+    }
   }
-  const json alike = json::parse(R"([{"cast": "float32"}, {"scale": -0.1}, {"transpose": [2, 0, 1]}])");
-  for (const int channels : {1, 2, 4, 7}) Check({68, 64, channels}, alike);
+}
+
+TEST_F(ImageKernel, ImagesOfATrainingBatch) { Check(Photographs(224 * 224, 3, DType::kFloat32, DType::kFloat16)); }
+
+TEST_F(ImageKernel, NothingIsLaunchedForNothing) {
+  const PixelProgram program = Photographs(16, 3, DType::kFloat32, DType::kFloat32);
+  EXPECT_TRUE(kernels_->Enqueue(program, 0, 0, 0, stream_).ok());
+}
+
+TEST_F(ImageKernel, MoreThanALaunchCanNumberIsAnError) {
+  const PixelProgram program = Photographs(1, 3, DType::kFloat32, DType::kFloat32);
+  const Status status = kernels_->Enqueue(program, 0, int64_t{1} << 30, 0, stream_);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status.message(), testing::HasSubstr("3221225472 blocks"));
 }
 
 // Printed, not asserted: what the kernel reads and writes in a second beside what a copy does.
 TEST_F(ImageKernel, Bandwidth) {
   constexpr int64_t kImages = 2048;
-  constexpr size_t kPixels = 224 * 224;
+  constexpr int64_t kPixels = 224 * 224;
   constexpr size_t kIn = kImages * kPixels * 3;
-  const OnGpu in(kIn);
-  const OnGpu out(kIn * 4);
-  ASSERT_EQ(cudaMemset(in.data(), 7, kIn), cudaSuccess);
-  const float copy =
-      Best([&] { cudaMemcpyAsync(out.data() + 2 * kIn, out.data(), 2 * kIn, cudaMemcpyDeviceToDevice, stream_); });
-  const double plain = 4.0 * kIn / copy / 1e6;
+  const OnGpu in(driver_, kIn);
+  const OnGpu out(driver_, kIn * 4);
+  const auto copy = [&] {
+    // NOLINTBEGIN(performance-no-int-to-ptr): the runtime's pointers are the driver's numbers
+    EXPECT_EQ(cudaMemcpyAsync(reinterpret_cast<void*>(out.address() + 2 * kIn),
+                              reinterpret_cast<const void*>(out.address()), 2 * kIn, cudaMemcpyDeviceToDevice, stream_),
+              cudaSuccess);
+    // NOLINTEND(performance-no-int-to-ptr)
+  };
+  const double plain = 4.0 * kIn / Best(copy) / 1e9;
   std::printf("copy_within_gpu          %9.1f GB/s\n", plain);
-  for (const auto& [result, bytes] : {std::pair("float16", 2), std::pair("float32", 4)}) {
-    const auto maps = MappedImages({224, 224, 3}, Normalised("float32", result, {2, 0, 1})).pixel_maps();
-    const auto program = ProgramOf(*maps);
-    const float took =
-        Best([&] { EXPECT_EQ(LaunchImageKernel(*program, in.data(), kImages, out.data(), stream_), cudaSuccess); });
-    const double rate = static_cast<double>(kIn) * (1 + bytes) / took / 1e6;
-    std::printf("image_kernel_%-10s  %9.1f GB/s  %6.3f of copy_within_gpu\n", result, rate, rate / plain);
+  for (const auto& [result, bytes] : {std::pair(DType::kFloat16, 2), std::pair(DType::kFloat32, 4)}) {
+    const PixelProgram program = Photographs(kPixels, 3, DType::kFloat32, result);
+    const double took =
+        Best([&] { EXPECT_TRUE(kernels_->Enqueue(program, in.address(), kImages, out.address(), stream_).ok()); });
+    const double rate = static_cast<double>(kIn) * (1 + bytes) / took / 1e9;
+    std::printf("image_kernel_%-10s  %9.1f GB/s  %6.3f of copy_within_gpu\n", std::string(DTypeName(result)).c_str(),
+                rate, rate / plain);
   }
 }
 
