@@ -44,6 +44,20 @@ void SlimMetadata(json& object) {
     it = it.key().starts_with(names::kGroup) ? std::next(it) : annotations->erase(it);
 }
 
+// The JSON without the spaces between its parts.
+std::string WithoutSpaces(std::string_view text) {
+  std::string dense;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (!in_string && (c == ' ' || c == '\n')) continue;
+    dense += c;
+    if (c == '\\' && i + 1 < text.size()) dense += text[++i];  // it may be a quote
+    if (c == '"') in_string = !in_string;
+  }
+  return dense;
+}
+
 }  // namespace
 
 void SlimWorkload(json& workload) {
@@ -66,6 +80,13 @@ void SlimWorkload(json& workload) {
       for (json& condition : *conditions) Keep(condition, {"type", "status"});
     }
   }
+}
+
+void SlimPlan(json& config_map) {
+  SlimMetadata(config_map);
+  json* data = Find(config_map, "data");
+  json* plan = data == nullptr ? nullptr : Find(*data, names::kPlanFile);
+  if (plan != nullptr && plan->is_string()) *plan = WithoutSpaces(plan->get_ref<const std::string&>());
 }
 
 void SlimService(json& service) {
@@ -138,7 +159,7 @@ Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options o
   add(kube::kPods, names::kInputLabel, SlimPod, InputKeyOf, InputKeyOf);
   add(kube::kJobs, "", SlimWorkload, TemplateInputKeyOf, nullptr);
   add(kube::kStatefulSets, "", SlimWorkload, nullptr, nullptr);
-  add(kube::kConfigMaps, names::kInputLabel, SlimMetadata, InputKeyOf, InputKeyOf);
+  add(kube::kConfigMaps, names::kInputLabel, SlimPlan, InputKeyOf, InputKeyOf);
   add(kube::kServices, names::kInputLabel, SlimService, nullptr, InputKeyOf);
   for (const auto& informer : informers_) informer->Start();
 }

@@ -69,6 +69,8 @@ class Watches {
 
 // Keeps what reconciling and admission read of a Job or StatefulSet; the rest goes.
 void SlimWorkload(nlohmann::json& workload);
+// ... of a plan's ConfigMap: all of it, but for the spaces that are in the plan for people.
+void SlimPlan(nlohmann::json& config_map);
 // ... of a Service: what ours is held to, and none of what the API server adds to it.
 void SlimService(nlohmann::json& service);
 

@@ -232,6 +232,8 @@ def measure_failover(api, table, options, leader, standby):
 
 def churn(api, table, options, operator):
     """Pods that use inputs come and go; what the operator's memory does meanwhile."""
+    # It has just begun to lead.
+    wait_for("the last leader's queue to be empty", lambda: operator.total("workqueue_depth") == 0, 600)
     end, i, series = time.monotonic() + options.churn, 0, []
     while time.monotonic() < end:
         for _ in range(50):

@@ -119,6 +119,14 @@ TEST(SlimTest, AnInjectedTemplateKeepsItsPlan) {
     "metadata": {"labels": {"headrace.dev/input": "clicks"}, "annotations": {"headrace.dev/injected-plan": "h"}}}}})"));
 }
 
+TEST(SlimTest, APlanKeepsEveryWordOfItAndNoSpaceBetween) {
+  const json plan = {{"hash", "h"}, {"spec", {{"say", R"( "a  b" \" )"}, {"n", {1, 2.5, true, nullptr}}}}};
+  json map = {
+      {"metadata", {{"name", "m"}, {"managedBy", "x"}}}, {"immutable", true}, {"data", {{"plan.json", plan.dump(2)}}}};
+  SlimPlan(map);
+  EXPECT_EQ(map, json({{"metadata", {{"name", "m"}}}, {"immutable", true}, {"data", {{"plan.json", plan.dump()}}}}));
+}
+
 TEST(SlimTest, AServiceKeepsWhatOursIsHeldTo) {
   json service = json::parse(R"({
     "metadata": {"name": "s", "uid": "u", "selfLink": "x"},
@@ -134,10 +142,12 @@ TEST(SlimTest, AServiceKeepsWhatOursIsHeldTo) {
 
 TEST(SlimTest, OddObjectsPass) {
   for (json odd : {json::object(), json{{"metadata", 1}, {"spec", "x"}, {"status", json::array()}},
-                   json{{"spec", {{"template", 1}}}, {"status", {{"conditions", {1}}}}},
+                   json{{"spec", {{"template", 1}}}, {"status", {{"conditions", {1}}}}}, json{{"data", 1}},
+                   json{{"data", {{"plan.json", 1}}}}, json{{"data", {{"plan.json", "\"\\"}}}},
                    json{{"spec", {{"ports", {1}}}}}, json{{"spec", {{"ports", 1}}}}}) {
-    json service = odd;
+    json service = odd, plan = odd;
     SlimService(service);
+    SlimPlan(plan);
     SlimWorkload(odd);
   }
 }
