@@ -49,9 +49,13 @@ Status Run(Config config, const Signals& signals) {
   kube::Client client(transport.get(), probe.Client());
   kube::Client lease_client(lease_transport.get(), probe.Client());
   kube::WorkQueue queue(probe.Queue(kController));
-  Watches watches(transport.get(), &client,
-                  {.on_change = [&](const std::string& key) { queue.Add(key); },
-                   .on_call = [&](const std::string& resource) { return probe.Informer(resource); }});
+  // What changed before this replica led, another has seen to, or nobody: that is a backlog.
+  std::atomic<bool> leading = false;
+  Watches watches(
+      transport.get(), &client,
+      {.on_change =
+           [&](const std::string& key) { queue.Add(key, leading ? kube::Priority::kNews : kube::Priority::kBacklog); },
+       .on_call = [&](const std::string& resource) { return probe.Informer(resource); }});
 
   kube::WebhookCertificates::Options certificate_options;
   certificate_options.name_space = config.name_space;
@@ -67,7 +71,7 @@ Status Run(Config config, const Signals& signals) {
   const HttpHandler status = [&](const HttpRequest& request) -> HttpResponse {
     if (request.path == "/metrics") {
       for (const auto& [resource, store] : watches.stores()) probe.SetCached(resource, store->Size());
-      for (const ConditionCount& count : CountConditions(watches.inputs()))
+      for (const ConditionCounts::Count& count : watches.conditions().Get())
         probe.SetInputs(count.condition, count.status, count.inputs);
       return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = probe.Render(kController, queue)};
     }
@@ -123,6 +127,7 @@ Status Run(Config config, const Signals& signals) {
        .on_write = [&](const std::string& resource, bool written) { probe.OnWrite(resource, written); }});
   std::optional<kube::Controller> controller;
   const auto lead = [&] {
+    leading = true;
     controller.emplace(
         kube::Controller::Options{kController, config.workers, probe.Controller(kController, config.workers)}, &queue,
         [&](const std::string& key) { return reconciler.Reconcile(key); });

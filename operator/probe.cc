@@ -74,7 +74,7 @@ struct Probe::Metrics {
   Family<Gauge>& max_workers = GaugeOf("controller_runtime_max_concurrent_reconciles", "Workers of a controller");
   Family<Gauge>& active_workers = GaugeOf("controller_runtime_active_workers", "Workers that reconcile now");
 
-  Family<Gauge>& depth = GaugeOf("workqueue_depth", "Keys that wait for a worker");
+  Family<Gauge>& depth = GaugeOf("workqueue_depth", "Keys that wait for a worker, by priority");
   Family<Counter>& adds = CounterOf("workqueue_adds_total", "Keys added");
   Family<Counter>& retries = CounterOf("workqueue_retries_total", "Keys added again after a failure");
   Family<Histogram>& queue_time = HistogramOf("workqueue_queue_duration_seconds", "How long a key waits for a worker");
@@ -197,7 +197,7 @@ void Probe::SetCached(const std::string& resource, size_t objects) {
   metrics_->cached.Add({{"resource", resource}}).Set(static_cast<double>(objects));
 }
 
-void Probe::SetInputs(const std::string& condition, const std::string& status, size_t inputs) {
+void Probe::SetInputs(const std::string& condition, const std::string& status, int64_t inputs) {
   metrics_->inputs.Add({{"condition", condition}, {"status", status}}).Set(static_cast<double>(inputs));
 }
 
@@ -214,7 +214,12 @@ void Probe::SetLeader(const std::string& lease, bool leads) {
 std::string Probe::Render(const std::string& queue_name, const kube::WorkQueue& queue) {
   const kube::WorkQueue::Stats stats = queue.GetStats();
   const prometheus::Labels labels = {{"name", queue_name}, {"controller", queue_name}};
-  metrics_->depth.Add(labels).Set(static_cast<double>(stats.depth));
+  const auto depth = [&](const char* priority, size_t keys) {
+    metrics_->depth.Add({{"name", queue_name}, {"controller", queue_name}, {"priority", priority}})
+        .Set(static_cast<double>(keys));
+  };
+  depth("0", stats.news);  // as controller-runtime numbers them
+  depth("-100", stats.backlog);
   metrics_->unfinished.Add(labels).Set(stats.unfinished_seconds);
   metrics_->longest.Add(labels).Set(stats.longest_seconds);
   const ProcessUse use = ReadProcess();

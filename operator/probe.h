@@ -34,7 +34,7 @@ class Probe {
   void OnWrite(const std::string& resource, bool written);
   // What the caches hold now, and how many inputs have that condition ("Ready") at that status ("True").
   void SetCached(const std::string& resource, size_t objects);
-  void SetInputs(const std::string& condition, const std::string& status, size_t inputs);
+  void SetInputs(const std::string& condition, const std::string& status, int64_t inputs);
   void OnReview(std::string_view result, std::string_view reason);
   void OnEventDropped();
   void SetLeader(const std::string& lease, bool leads);

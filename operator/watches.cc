@@ -1,6 +1,7 @@
 #include "operator/watches.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "common/spec/names.h"
@@ -13,6 +14,8 @@ namespace {
 
 using kube::Object;
 using nlohmann::json;
+
+constexpr std::array<const char*, 3> kStatuses = {"True", "False", "Unknown"};  // of a condition
 
 // Erases the members of `object` that are not in `keep`.
 void Keep(json& object, std::initializer_list<std::string_view> keep) {
@@ -41,6 +44,20 @@ void SlimMetadata(json& object) {
     it = it.key().starts_with(names::kGroup) ? std::next(it) : annotations->erase(it);
 }
 
+// The JSON without the spaces between its parts.
+std::string WithoutSpaces(std::string_view text) {
+  std::string dense;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (!in_string && (c == ' ' || c == '\n')) continue;
+    dense += c;
+    if (c == '\\' && i + 1 < text.size()) dense += text[++i];  // it may be a quote
+    if (c == '"') in_string = !in_string;
+  }
+  return dense;
+}
+
 }  // namespace
 
 void SlimWorkload(json& workload) {
@@ -65,6 +82,13 @@ void SlimWorkload(json& workload) {
   }
 }
 
+void SlimPlan(json& config_map) {
+  SlimMetadata(config_map);
+  json* data = Find(config_map, "data");
+  json* plan = data == nullptr ? nullptr : Find(*data, names::kPlanFile);
+  if (plan != nullptr && plan->is_string()) *plan = WithoutSpaces(plan->get_ref<const std::string&>());
+}
+
 void SlimService(json& service) {
   SlimMetadata(service);
   Keep(service, {"apiVersion", "kind", "metadata", "spec"});
@@ -74,6 +98,34 @@ void SlimService(json& service) {
   json* ports = Find(*spec, "ports");
   if (ports == nullptr || !ports->is_array()) return;
   for (json& port : *ports) Keep(port, {"name", "port", "protocol"});
+}
+
+ConditionCounts::ConditionCounts() {
+  for (const char* condition : {"Accepted", "Ready", "Degraded"}) {
+    for (const char* status : kStatuses) counts_.push_back({condition, status, 0});
+  }
+}
+
+void ConditionCounts::OnChange(const json* before, const json* now) {
+  const std::lock_guard lock(mutex_);
+  if (before != nullptr) Add(*before, -1);
+  if (now != nullptr) Add(*now, +1);
+}
+
+void ConditionCounts::Add(const json& input, int64_t one) {
+  for (size_t at = 0; at < counts_.size(); at += kStatuses.size()) {
+    std::string is = kStatuses.back();
+    for (const json& condition : kube::ListAt(input, {"status", "conditions"})) {
+      if (kube::StringAt(condition, {"type"}) == counts_[at].condition) is = kube::StringAt(condition, {"status"});
+    }
+    const size_t status = std::find(kStatuses.begin(), kStatuses.end() - 1, is) - kStatuses.begin();
+    counts_[at + status].inputs += one;
+  }
+}
+
+std::vector<ConditionCounts::Count> ConditionCounts::Get() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
 }
 
 Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options options) {
@@ -101,10 +153,13 @@ Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options o
                                    .on_delete = tell});
   };
   add(kube::kInputs, "", SlimMetadata, nullptr, kube::KeyOf);
+  informers_.back()->AddHandler(
+      {.on_put = [this](const Object& before, const Object& now) { conditions_.OnChange(before.get(), now.get()); },
+       .on_delete = [this](const Object& removed) { conditions_.OnChange(removed.get(), nullptr); }});
   add(kube::kPods, names::kInputLabel, SlimPod, InputKeyOf, InputKeyOf);
   add(kube::kJobs, "", SlimWorkload, TemplateInputKeyOf, nullptr);
   add(kube::kStatefulSets, "", SlimWorkload, nullptr, nullptr);
-  add(kube::kConfigMaps, names::kInputLabel, SlimMetadata, InputKeyOf, InputKeyOf);
+  add(kube::kConfigMaps, names::kInputLabel, SlimPlan, InputKeyOf, InputKeyOf);
   add(kube::kServices, names::kInputLabel, SlimService, nullptr, InputKeyOf);
   for (const auto& informer : informers_) informer->Start();
 }
@@ -113,28 +168,6 @@ std::vector<std::pair<std::string, const kube::Store*>> Watches::stores() const 
   std::vector<std::pair<std::string, const kube::Store*>> stores;
   for (size_t i = 0; i < informers_.size(); ++i) stores.emplace_back(plurals_[i], &informers_[i]->store());
   return stores;
-}
-
-std::vector<ConditionCount> CountConditions(const kube::Store& inputs) {
-  std::vector<ConditionCount> counts;
-  for (const char* condition : {"Accepted", "Ready", "Degraded"}) {
-    for (const char* status : {"True", "False", "Unknown"}) counts.push_back({condition, status, 0});
-  }
-  for (const std::string& key : inputs.Keys()) {
-    const Object input = inputs.Get(key);
-    if (input == nullptr) continue;  // deleted since
-    const json conditions = input->value("/status/conditions"_json_pointer, json::array());
-    for (size_t at = 0; at < counts.size(); at += 3) {
-      size_t status = 2;
-      for (const json& condition : conditions) {
-        if (kube::StringAt(condition, {"type"}) != counts[at].condition) continue;
-        const std::string is = kube::StringAt(condition, {"status"});
-        status = is == "True" ? 0 : is == "False" ? 1 : 2;
-      }
-      ++counts[at + status].inputs;
-    }
-  }
-  return counts;
 }
 
 bool Watches::synced() const {

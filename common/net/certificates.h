@@ -2,11 +2,15 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/status.h"
 #include "common/net/http_server.h"
+
+struct x509_st;  // OpenSSL's X509
 
 namespace headrace {
 
@@ -35,6 +39,21 @@ struct CertificateInfo {
   CertificateTime not_after;
   std::vector<std::string> dns_names;
 };
+// A certificate, for those who ask several things of it: reading it takes most of the time.
+class Certificate {
+ public:
+  // The first in the PEM. Errors: InvalidArgument.
+  static Result<Certificate> Read(const std::string& pem);
+
+  CertificateInfo Info() const;
+  bool HasKey(const std::string& private_key_pem) const;
+  bool IsSignedBy(const Certificate& authority) const;
+
+ private:
+  explicit Certificate(std::shared_ptr<const x509_st> x509) : x509_(std::move(x509)) {}
+  std::shared_ptr<const x509_st> x509_;  // shared: it never changes
+};
+
 // Of the first certificate in the PEM. Errors: InvalidArgument.
 Result<CertificateInfo> ReadCertificate(const std::string& certificate_pem);
 

@@ -201,7 +201,7 @@ class Reviewer {
       return Denied("InputDeleted", where + " is being deleted: wait, then create it again");
     }
     // The condition Accepted says the same, but may not have been written yet for an input just made or changed.
-    Result<InputSpec> spec = ParseInputSpec(asked->input->value("spec", json::object()));
+    Result<InputSpec> spec = ParseInputSpec(kube::ObjectAt(*asked->input, {"spec"}));
     if (!spec.ok()) {
       return Denied("InputNotAccepted",
                     where + " is not Accepted: " + spec.status().message() + ": correct it, then create the pod again");

@@ -119,6 +119,10 @@ Result<json> Client::Get(const Resource& resource, const std::string& name_space
   return Call({.method = "GET", .target = PathOf(resource, name_space, name)});
 }
 
+Result<json> Client::GetRemembered(const Resource& resource, const std::string& name_space, const std::string& name) {
+  return Call({.method = "GET", .target = PathOf(resource, name_space, name) + "?resourceVersion=0"});
+}
+
 Result<std::string> Client::ListEach(const Resource& resource, const std::string& name_space,
                                      const std::string& label_selector, const std::function<void(json item)>& on_item) {
   std::string token;

@@ -75,6 +75,9 @@ class Client {
   virtual ~Client() = default;
 
   virtual Result<nlohmann::json> Get(const Resource& resource, const std::string& name_space, const std::string& name);
+  // As the API server remembers it, who asks etcd for nothing: cheap, and what was written just now may be missing.
+  virtual Result<nlohmann::json> GetRemembered(const Resource& resource, const std::string& name_space,
+                                               const std::string& name);
 
   struct Listing {
     std::vector<nlohmann::json> items;  // each with its apiVersion and kind

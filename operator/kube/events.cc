@@ -1,5 +1,7 @@
 #include "operator/kube/events.h"
 
+#include <openssl/sha.h>
+
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -43,12 +45,18 @@ struct ApiEventRecorder::Occurrence {
   std::string reason, action, note;
   TimePoint time;
 
+  // A digest, since notes are long and many are remembered.
   std::string Identity() const {
-    return regarding.dump() + '\n' + reason + '\n' + action + '\n' + note + (type == EventType::kNormal ? "N" : "W");
+    const std::string text =
+        regarding.dump() + '\n' + reason + '\n' + action + '\n' + note + (type == EventType::kNormal ? "N" : "W");
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest);
+    return {reinterpret_cast<const char*>(digest), 15};  // as long as a string can be without memory of its own
   }
 };
 
 struct ApiEventRecorder::Series {
+  std::string identity;
   std::string name_space, name;  // of the Event object
   int count = 1;
   TimePoint last;
@@ -107,23 +115,44 @@ void ApiEventRecorder::Run() {
   }
 }
 
+bool ApiEventRecorder::Continue(const std::string& identity, const Occurrence& occurrence, const std::string& time) {
+  const auto known = by_identity_.find(identity);
+  if (known == by_identity_.end()) return false;
+  Series& series = *known->second;
+  const json patch = {{"series", {{"count", series.count + 1}, {"lastObservedTime", time}}}};
+  if (!client_->MergePatch(kEvents, series.name_space, series.name, patch).ok()) {
+    // The Event is gone, or something is wrong with it: make a new one.
+    series_.erase(known->second);
+    by_identity_.erase(known);
+    return false;
+  }
+  ++series.count;
+  series.last = occurrence.time;
+  series_.splice(series_.end(), series_, known->second);
+  return true;
+}
+
+void ApiEventRecorder::Remember(Series series) {
+  series_.push_back(std::move(series));
+  by_identity_[series_.back().identity] = std::prev(series_.end());
+  if (series_.size() > options_.series_limit) ForgetOldest();
+}
+
+void ApiEventRecorder::ForgetOldest() {
+  by_identity_.erase(series_.front().identity);
+  series_.pop_front();
+}
+
 void ApiEventRecorder::Send(const Occurrence& occurrence) {
-  std::erase_if(series_, [&](const auto& entry) { return occurrence.time - entry.second.last > kSeriesLifetime; });
+  while (!series_.empty() && occurrence.time - series_.front().last > kSeriesLifetime) ForgetOldest();
   const std::string identity = occurrence.Identity();
   const std::string time = MicroTime(occurrence.time);
-  if (const auto it = series_.find(identity); it != series_.end()) {
-    Series& series = it->second;
-    const json patch = {{"series", {{"count", series.count + 1}, {"lastObservedTime", time}}}};
-    const Result<json> patched = client_->MergePatch(kEvents, series.name_space, series.name, patch);
-    if (patched.ok()) {
-      ++series.count;
-      series.last = occurrence.time;
-      return;
-    }
-    series_.erase(it);  // the Event is gone, or something is wrong with it: make a new one
-  }
+  if (Continue(identity, occurrence, time)) return;
   const json& regarding = occurrence.regarding;
-  Series series{.name_space = regarding["namespace"].get<std::string>(), .name = {}, .last = occurrence.time};
+  Series series{.identity = identity,
+                .name_space = regarding["namespace"].get<std::string>(),
+                .name = {},
+                .last = occurrence.time};
   if (series.name_space.empty()) series.name_space = "default";  // where events of cluster-scoped objects live
   // Deterministic, so that a request sent twice makes one Event.
   char suffix[17];
@@ -144,7 +173,7 @@ void ApiEventRecorder::Send(const Occurrence& occurrence) {
                       {"reportingInstance", options_.reporting_instance}};
   const Result<json> created = client_->Create(kEvents, event);
   if (created.ok() || created.status().code() == Code::kConflict) {
-    series_[identity] = std::move(series);
+    Remember(std::move(series));
   } else {
     log::Warning("event not recorded", {{"reason", occurrence.reason}, {"error", created.status().ToString()}});
   }

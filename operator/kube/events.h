@@ -8,12 +8,13 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <map>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <thread>
+#include <unordered_map>
 
 namespace headrace::kube {
 
@@ -40,6 +41,7 @@ class ApiEventRecorder : public EventRecorder {
     std::string reporting_controller = "headrace.dev/operator";
     std::string reporting_instance = {};  // the operator's pod
     size_t queue_limit = 1000;
+    size_t series_limit = 4096;  // of events remembered, to be counted when they come again; the oldest go first
     std::function<void()> on_drop = {};  // may be null
     std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;
   };
@@ -56,10 +58,16 @@ class ApiEventRecorder : public EventRecorder {
   struct Series;
   void Run();
   void Send(const Occurrence& occurrence);
+  // Whether the event was counted in a series that goes on.
+  bool Continue(const std::string& identity, const Occurrence& occurrence, const std::string& time);
+  void Remember(Series series);
+  void ForgetOldest();
 
   Client* const client_;
   const Options options_;
-  std::map<std::string, Series> series_;  // by identity; the sending thread's alone
+  // The sending thread's alone.
+  std::list<Series> series_;  // in the order in which they were last added to
+  std::unordered_map<std::string, std::list<Series>::iterator> by_identity_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::unique_ptr<Occurrence>> queue_;  // guarded by mutex_

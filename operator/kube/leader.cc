@@ -42,7 +42,7 @@ void LeaderElector::Run(std::stop_token stop) {
       return;
     }
     std::unique_lock lock(mutex_);
-    const SteadyTime::duration wait = leading ? std::min<SteadyTime::duration>(options_.retry, left()) : options_.retry;
+    const SteadyTime::duration wait = leading ? std::min<SteadyTime::duration>(options_.retry, left()) : options_.look;
     changed_.wait_for(lock, stop, wait, [] { return false; });
   }
   if (!leading) return;

@@ -1,5 +1,6 @@
 // Leader election on a Lease: of several replicas one leads. A leader that cannot renew stops leading before another
-// can start, by the clocks of each; the others take over within lease + retry.
+// can start, by the clocks of each; the others look more often than they would renew, and take over within lease +
+// look.
 #pragma once
 
 #include <chrono>
@@ -22,9 +23,10 @@ class LeaderElector {
     std::string identity;  // unique among the replicas
     std::chrono::milliseconds duration{15000};
     std::chrono::milliseconds renew_deadline{10000};
-    std::chrono::milliseconds retry{2000};
-    std::function<void()> on_lead = {};  // on the elector's thread: leads from now on
-    std::function<void()> on_lose = {};  // leads no more; the process is expected to end
+    std::chrono::milliseconds retry{2000};  // between two renewals
+    std::chrono::milliseconds look{300};    // between two looks at another's lease: what it gave back is not left lying
+    std::function<void()> on_lead = {};     // on the elector's thread: leads from now on
+    std::function<void()> on_lose = {};     // leads no more; the process is expected to end
     // Asked to stop while leading: the lease is given back when this returns.
     std::function<void()> on_stop = {};
   };

@@ -1,5 +1,6 @@
 #include "operator/kube/object.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 namespace headrace::kube {
@@ -31,10 +32,22 @@ const json& ListAt(const json& object, std::initializer_list<std::string_view> p
   return found && found->is_array() ? *found : empty;
 }
 
+const json& ObjectAt(const json& object, std::initializer_list<std::string_view> path) {
+  static const json empty = json::object();
+  const json* found = Find(object, path);
+  return found && found->is_object() ? *found : empty;
+}
+
 std::string NameOf(const json& object) { return StringAt(object, {"metadata", "name"}); }
 std::string NamespaceOf(const json& object) { return StringAt(object, {"metadata", "namespace"}); }
 std::string UidOf(const json& object) { return StringAt(object, {"metadata", "uid"}); }
 std::string ResourceVersionOf(const json& object) { return StringAt(object, {"metadata", "resourceVersion"}); }
+uint64_t VersionOf(const json& object) {
+  const std::string text = ResourceVersionOf(object);
+  uint64_t version = 0;
+  std::from_chars(text.data(), text.data() + text.size(), version);
+  return version;
+}
 std::string LabelOf(const json& object, std::string_view label) {
   return StringAt(object, {"metadata", "labels", label});
 }

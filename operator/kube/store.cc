@@ -28,9 +28,15 @@ Object Store::Get(const std::string& key) const {
     const std::lock_guard lock(mutex_);
     const auto it = objects_.find(key);
     if (it == objects_.end()) return nullptr;
-    packed = it->second;
+    packed = it->second.packed;
   }
   return Unpack(packed);  // outside the lock, as it takes longer than all else
+}
+
+uint64_t Store::VersionAt(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = objects_.find(key);
+  return it == objects_.end() ? 0 : it->second.version;
 }
 
 std::vector<Object> Store::Indexed(const std::string& value) const {
@@ -39,7 +45,7 @@ std::vector<Object> Store::Indexed(const std::string& value) const {
     const std::lock_guard lock(mutex_);
     const auto keys = by_value_.find(value);
     if (keys == by_value_.end()) return {};
-    for (const std::string& key : keys->second) packed.push_back(objects_.at(key));
+    for (const std::string& key : keys->second) packed.push_back(objects_.at(key).packed);
   }
   std::vector<Object> found;
   found.reserve(packed.size());
@@ -70,17 +76,17 @@ Object Store::WaitFor(const std::string& key, std::chrono::milliseconds timeout)
 
 Object Store::Put(const Object& object) {
   const std::string key = KeyOf(*object);
-  std::string packed = Pack(*object);
+  Kept kept{VersionOf(*object), Pack(*object)};
   const std::string value = index_ ? index_(*object) : "";
   Object replaced;
   {
     const std::lock_guard lock(mutex_);
-    Packed& slot = objects_[key];
-    if (!slot.empty()) {
-      replaced = Unpack(slot);
+    const auto [slot, added] = objects_.try_emplace(key);
+    if (!added) {
+      replaced = Unpack(slot->second.packed);
       Unlist(key, *replaced);
     }
-    slot = std::move(packed);
+    slot->second = std::move(kept);
     if (!value.empty()) by_value_[value].insert(key);
   }
   appeared_.notify_all();
@@ -91,7 +97,7 @@ Object Store::Delete(const std::string& key) {
   const std::lock_guard lock(mutex_);
   const auto it = objects_.find(key);
   if (it == objects_.end()) return nullptr;
-  Object removed = Unpack(it->second);
+  Object removed = Unpack(it->second.packed);
   Unlist(key, *removed);
   objects_.erase(it);
   return removed;

@@ -34,6 +34,8 @@ class Store {
   std::vector<Object> Indexed(const std::string& value) const;
   std::vector<std::string> Keys() const;
   size_t Size() const;
+  // The version (kube::VersionOf) of what Get would give; 0 if that is null.
+  uint64_t VersionAt(const std::string& key) const;
   // As Get, but waits up to `timeout` for the object to appear.
   Object WaitFor(const std::string& key, std::chrono::milliseconds timeout) const;
 
@@ -42,7 +44,10 @@ class Store {
   Object Delete(const std::string& key);
 
  private:
-  using Packed = std::string;
+  struct Kept {
+    uint64_t version;
+    std::string packed;
+  };
 
   // REQUIRES mutex_.
   void Unlist(const std::string& key, const nlohmann::json& object);
@@ -50,7 +55,7 @@ class Store {
   const Index index_;
   mutable std::mutex mutex_;
   mutable std::condition_variable appeared_;
-  std::map<std::string, Packed> objects_;                  // guarded by mutex_
+  std::map<std::string, Kept> objects_;                    // guarded by mutex_
   std::map<std::string, std::set<std::string>> by_value_;  // of the index -> keys; guarded by mutex_
 };
 

@@ -13,16 +13,25 @@ double SecondsBetween(WorkQueue::TimePoint from, WorkQueue::TimePoint to) {
 
 WorkQueue::WorkQueue(Options options) : options_(std::move(options)) {}
 
-void WorkQueue::Add(const std::string& key) {
+void WorkQueue::Add(const std::string& key, Priority priority) {
   const std::lock_guard lock(mutex_);
-  AddLocked(key);
+  AddLocked(key, priority);
 }
 
-void WorkQueue::AddLocked(const std::string& key) {
-  if (shut_down_ || !dirty_.emplace(key, options_.now()).second) return;
-  if (options_.on_add) options_.on_add();
-  if (processing_.contains(key)) return;  // Done brings it back
-  ready_.push_back(key);
+void WorkQueue::AddLocked(const std::string& key, Priority priority) {
+  if (shut_down_) return;
+  const auto [entry, added] = dirty_.try_emplace(key, Dirty{options_.now(), priority});
+  Dirty& dirty = entry->second;
+  if (!added && dirty.priority <= priority) return;
+  if (added && options_.on_add) options_.on_add();
+  if (dirty.ticket != 0) ready_.erase({dirty.priority, dirty.ticket});
+  dirty.priority = priority;
+  if (!processing_.contains(key)) LineUp(key, dirty);  // else Done brings it back
+}
+
+void WorkQueue::LineUp(const std::string& key, Dirty& dirty) {
+  dirty.ticket = ++last_ticket_;
+  ready_.emplace(std::pair(dirty.priority, dirty.ticket), key);
   changed_.notify_one();
 }
 
@@ -33,15 +42,17 @@ void WorkQueue::AddAfter(const std::string& key, Duration delay) {
 
 void WorkQueue::DelayLocked(const std::string& key, Duration delay) {
   if (shut_down_) return;
-  if (delay <= Duration::zero()) return AddLocked(key);
+  const auto worked_on = processing_.find(key);
+  const Priority priority = worked_on == processing_.end() ? Priority::kNews : worked_on->second.priority;
+  if (delay <= Duration::zero()) return AddLocked(key, priority);
   const TimePoint at = options_.now() + delay;
   const auto it = due_.find(key);
   if (it != due_.end()) {
-    if (it->second <= at) return;
-    const auto [first, last] = by_due_.equal_range(it->second);
+    if (it->second.at <= at) return;
+    const auto [first, last] = by_due_.equal_range(it->second.at);
     by_due_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == key; }));
   }
-  due_[key] = at;
+  due_[key] = {at, priority};
   by_due_.emplace(at, key);
   changed_.notify_one();  // whoever sleeps until a later time sleeps shorter
 }
@@ -71,21 +82,22 @@ void WorkQueue::PromoteDue() {
   while (!by_due_.empty() && by_due_.begin()->first <= now) {
     const std::string key = std::move(by_due_.begin()->second);
     by_due_.erase(by_due_.begin());
+    const Priority priority = due_.at(key).priority;
     due_.erase(key);
-    AddLocked(key);
+    AddLocked(key, priority);
   }
 }
 
 std::optional<std::string> WorkQueue::TakeLocked() {
   PromoteDue();
   if (shut_down_ || ready_.empty()) return std::nullopt;
-  std::string key = std::move(ready_.front());
-  ready_.pop_front();
+  std::string key = std::move(ready_.begin()->second);
+  ready_.erase(ready_.begin());
   const TimePoint now = options_.now();
-  const auto since = dirty_.find(key);
-  if (options_.on_get) options_.on_get(SecondsBetween(since->second, now));
-  dirty_.erase(since);
-  processing_[key] = now;
+  const auto dirty = dirty_.find(key);
+  if (options_.on_get) options_.on_get(SecondsBetween(dirty->second.since, now));
+  processing_[key] = {now, dirty->second.priority};
+  dirty_.erase(dirty);
   return key;
 }
 
@@ -111,11 +123,9 @@ void WorkQueue::Done(const std::string& key) {
   const std::lock_guard lock(mutex_);
   const auto it = processing_.find(key);
   if (it == processing_.end()) return;
-  if (options_.on_done) options_.on_done(SecondsBetween(it->second, options_.now()));
+  if (options_.on_done) options_.on_done(SecondsBetween(it->second.since, options_.now()));
   processing_.erase(it);
-  if (shut_down_ || !dirty_.contains(key)) return;
-  ready_.push_back(key);
-  changed_.notify_one();
+  if (const auto dirty = dirty_.find(key); dirty != dirty_.end()) LineUp(key, dirty->second);
 }
 
 void WorkQueue::ShutDown() {
@@ -131,10 +141,10 @@ void WorkQueue::ShutDown() {
 WorkQueue::Stats WorkQueue::GetStats() const {
   const std::lock_guard lock(mutex_);
   Stats stats;
-  stats.depth = ready_.size();
+  for (const auto& [place, key] : ready_) ++(place.first == Priority::kNews ? stats.news : stats.backlog);
   const TimePoint now = options_.now();
-  for (const auto& [key, since] : processing_) {
-    const double seconds = SecondsBetween(since, now);
+  for (const auto& [key, processing] : processing_) {
+    const double seconds = SecondsBetween(processing.since, now);
     stats.unfinished_seconds += seconds;
     stats.longest_seconds = std::max(stats.longest_seconds, seconds);
   }

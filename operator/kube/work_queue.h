@@ -2,19 +2,27 @@
 //
 //   while (auto key = queue.Get()) { Reconcile(*key); queue.Done(*key); }
 //
-// A key added while it is being worked on comes again after Done. Thread-safe.
+// A key added while it is being worked on comes again after Done. News passes the backlog, as in controller-runtime's
+// priority queue; of one priority, who came first is first. Thread-safe.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace headrace::kube {
+
+// The more urgent is the smaller.
+enum class Priority {
+  kNews,     // something changed
+  kBacklog,  // it was there before, and is looked at since nobody knows what was missed
+};
 
 class WorkQueue {
  public:
@@ -32,11 +40,12 @@ class WorkQueue {
   };
   explicit WorkQueue(Options options);
 
-  // No effect if the key is waiting to be taken already.
-  void Add(const std::string& key);
-  // Adds the key when `delay` has passed; of several, the earliest counts.
+  // If the key is waiting to be taken already, it waits with the more urgent of the priorities.
+  void Add(const std::string& key, Priority priority = Priority::kNews);
+  // Adds the key when `delay` has passed; of several, the earliest counts. It keeps the priority at which it is being
+  // worked on; news, if it is not.
   void AddAfter(const std::string& key, Duration delay);
-  // Adds the key after its backoff: base * 2^failures, at most max. Counts one more failure.
+  // As AddAfter with its backoff: base * 2^failures, at most max. Counts one more failure.
   void AddRateLimited(const std::string& key);
   // Forgets the key's failures.
   void Forget(const std::string& key);
@@ -52,15 +61,30 @@ class WorkQueue {
   void ShutDown();
 
   struct Stats {
-    size_t depth = 0;
+    size_t news = 0, backlog = 0;   // keys that wait
     double unfinished_seconds = 0;  // sum over the keys being worked on
     double longest_seconds = 0;
   };
   Stats GetStats() const;
 
  private:
+  struct Dirty {
+    TimePoint since;
+    Priority priority;
+    uint64_t ticket = 0;  // its place in ready_; 0: it has none, as it is being worked on
+  };
+  struct Processing {
+    TimePoint since;
+    Priority priority;
+  };
+  struct Due {
+    TimePoint at;
+    Priority priority;
+  };
+
   // All REQUIRE mutex_.
-  void AddLocked(const std::string& key);
+  void AddLocked(const std::string& key, Priority priority);
+  void LineUp(const std::string& key, Dirty& dirty);
   void DelayLocked(const std::string& key, Duration delay);
   void PromoteDue();
   std::optional<std::string> TakeLocked();
@@ -69,10 +93,11 @@ class WorkQueue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // All guarded by mutex_.
-  std::deque<std::string> ready_;
-  std::map<std::string, TimePoint> dirty_;       // to be worked on, since when; includes the keys in ready_
-  std::map<std::string, TimePoint> processing_;  // since when
-  std::map<std::string, TimePoint> due_;         // delayed keys
+  std::map<std::pair<Priority, uint64_t>, std::string> ready_;  // by priority, then ticket
+  uint64_t last_ticket_ = 0;
+  std::map<std::string, Dirty> dirty_;  // to be worked on; includes the keys in ready_
+  std::map<std::string, Processing> processing_;
+  std::map<std::string, Due> due_;  // delayed keys
   std::multimap<TimePoint, std::string> by_due_;
   std::map<std::string, int> failures_;
   bool shut_down_ = false;

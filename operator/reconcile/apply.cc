@@ -47,7 +47,7 @@ Status Apply(const ApplyDeps& deps, const Observed& observed, const Decision& de
     }
     return applied;
   }
-  if (input.value("status", json::object()) == decision.status) {
+  if (kube::ObjectAt(input, {"status"}) == decision.status) {
     if (deps.on_write) deps.on_write(kube::kInputs.plural, false);
   } else {
     // No resourceVersion: the operator alone owns the status, and each decision holds the whole of it.

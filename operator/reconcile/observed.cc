@@ -15,8 +15,7 @@ using nlohmann::json;
 // The owners of the runs that the status has, as far as they are Jobs and StatefulSets that still exist.
 std::map<std::string, kube::Object> OwnersOfRuns(const Caches& caches, const Observed& observed) {
   std::map<std::string, kube::Object> owners;
-  const json runs = observed.input->value("/status/runs"_json_pointer, json::array());
-  for (const json& run : runs) {
+  for (const json& run : kube::ListAt(*observed.input, {"status", "runs"})) {
     const kube::NamespacedName owner = kube::SplitKey(kube::StringAt(run, {"owner"}));  // "Job/train"
     const kube::Store* store = owner.name_space == "Job"           ? caches.jobs
                                : owner.name_space == "StatefulSet" ? caches.stateful_sets

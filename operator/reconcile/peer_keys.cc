@@ -60,16 +60,22 @@ PeerKeysFacts FactsOf(const json& secret) {
   facts.exists = true;
   if (const json* owner = kube::ControllerOf(secret)) facts.owner_uid = kube::StringAt(*owner, {"uid"});
   if (material.authorities.empty()) return facts;
-  const std::string& newest = material.authorities.front();
-  const Result<CertificateInfo> authority = ReadCertificate(newest);
-  const Result<CertificateInfo> certificate = ReadCertificate(material.pair.certificate_pem);
-  if (!authority.ok() || !certificate.ok() || !Verifies({newest, material.authority_key}, newest)) return facts;
-  const bool by_newest = Verifies(material.pair, newest);
+  const Result<Certificate> newest = Certificate::Read(material.authorities.front());
+  const Result<Certificate> certificate = Certificate::Read(material.pair.certificate_pem);
+  if (!newest.ok() || !certificate.ok() || !newest->HasKey(material.authority_key) ||
+      !certificate->HasKey(material.pair.private_key_pem)) {
+    return facts;
+  }
+  const bool by_newest = certificate->IsSignedBy(*newest);
   facts.sound = by_newest;
-  for (const std::string& trusted : material.authorities) facts.sound = facts.sound || Verifies(material.pair, trusted);
-  facts.current = by_newest && certificate->dns_names == std::vector<std::string>{names::kPeerTlsName};
-  facts.authority = {authority->not_before, authority->not_after};
-  facts.certificate = {certificate->not_before, certificate->not_after};
+  for (size_t i = 1; !facts.sound && i < material.authorities.size(); ++i) {
+    const Result<Certificate> older = Certificate::Read(material.authorities[i]);
+    facts.sound = older.ok() && certificate->IsSignedBy(*older);
+  }
+  const CertificateInfo authority = newest->Info(), issued = certificate->Info();
+  facts.current = by_newest && issued.dns_names == std::vector<std::string>{names::kPeerTlsName};
+  facts.authority = {authority.not_before, authority.not_after};
+  facts.certificate = {issued.not_before, issued.not_after};
   return facts;
 }
 
@@ -122,13 +128,9 @@ std::string KeyOf(const std::string& name_space, const std::string& secret) { re
 
 Result<PeerKeysFacts> PeerKeys::Look(const std::string& name_space, const std::string& secret, WallTime now) {
   const std::string key = KeyOf(name_space, secret);
-  std::optional<Seen> seen;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = seen_.find(key); found != seen_.end()) seen = found->second;
-  }
+  const std::optional<Seen> seen = Recall(key);
   if (seen && now - seen->at < kLookLifetime) return seen->facts;
-  const Result<json> object = client_.Get(kube::kSecrets, name_space, secret);
+  const Result<json> object = client_.GetRemembered(kube::kSecrets, name_space, secret);
   if (!object.ok() && object.status().code() != Code::kNotFound) return object.status();
   PeerKeysFacts facts;
   if (object.ok()) {
@@ -140,6 +142,12 @@ Result<PeerKeysFacts> PeerKeys::Look(const std::string& name_space, const std::s
   return facts;
 }
 
+std::optional<PeerKeys::Seen> PeerKeys::Recall(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = seen_.find(key);
+  return found == seen_.end() ? std::nullopt : std::optional(found->second);
+}
+
 void PeerKeys::Remember(const std::string& key, const PeerKeysFacts& facts, WallTime now, const json& secret) {
   const std::lock_guard lock(mutex_);
   seen_[key] = {facts, now, kube::ResourceVersionOf(secret)};
@@ -148,10 +156,19 @@ void PeerKeys::Remember(const std::string& key, const PeerKeysFacts& facts, Wall
 Status PeerKeys::Take(PeerKeysStep step, const json& metadata, WallTime now) {
   const std::string name_space = kube::StringAt(metadata, {"namespace"});
   const std::string name = kube::StringAt(metadata, {"name"});
+  const std::string key = KeyOf(name_space, name);
+  const std::optional<Seen> seen = Recall(key);
   Forget(name_space, name);
-  const Result<json> current = client_.Get(kube::kSecrets, name_space, name);
-  if (!current.ok() && current.status().code() != Code::kNotFound) return current.status();
-  Material material = current.ok() ? MaterialOf(*current) : Material();
+  json current;  // null: there is none
+  if (!seen || seen->facts.exists) {
+    Result<json> read = client_.Get(kube::kSecrets, name_space, name);
+    if (!read.ok() && read.status().code() != Code::kNotFound) return read.status();
+    if (read.ok()) current = *std::move(read);
+    if (seen && kube::ResourceVersionOf(current) != seen->version) {
+      return Conflict("Secret " + key + ": is not what it was when it was decided to write it");
+    }
+  }
+  Material material = current.is_null() ? Material() : MaterialOf(current);
   if (material.authorities.empty()) step = PeerKeysStep::kMake;
   RETURN_IF_ERROR(Advance(material, step, now));
   std::string bundle;
@@ -165,11 +182,11 @@ Status PeerKeys::Take(PeerKeysStep step, const json& metadata, WallTime now) {
                    {kAuthorityKey, EncodeBase64(material.authority_key)},
                    {names::kPeerCertificateFile, EncodeBase64(material.pair.certificate_pem)},
                    {names::kPeerKeyFile, EncodeBase64(material.pair.private_key_pem)}}}};
-  if (current.ok()) secret["metadata"]["resourceVersion"] = kube::ResourceVersionOf(*current);  // guards the write
-  ASSIGN_OR_RETURN(const json written,
-                   current.ok() ? client_.Replace(kube::kSecrets, secret) : client_.Create(kube::kSecrets, secret));
-  if (step == PeerKeysStep::kMake) Remember(KeyOf(name_space, name), FactsOfNew(written, now), now, written);
-  log::Info("loaders' keys written", {{"secret", KeyOf(name_space, name)}});
+  if (!current.is_null()) secret["metadata"]["resourceVersion"] = kube::ResourceVersionOf(current);  // guards the write
+  ASSIGN_OR_RETURN(const json written, current.is_null() ? client_.Create(kube::kSecrets, secret)
+                                                         : client_.Replace(kube::kSecrets, secret));
+  if (step == PeerKeysStep::kMake) Remember(key, FactsOfNew(written, now), now, written);
+  log::Info("loaders' keys written", {{"secret", key}});
   return {};
 }
 

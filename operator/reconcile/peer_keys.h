@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "common/base/status.h"
@@ -48,9 +49,10 @@ class PeerKeys {
   // `client` (not owned) must outlive this.
   explicit PeerKeys(kube::Client* client) : client_(*client) {}
 
-  // As of at most a minute ago. Cheap, but for a Secret that this process has not seen as it is now.
+  // As of a minute ago or so. Cheap, but for a Secret that this process has not seen as it is now.
   Result<PeerKeysFacts> Look(const std::string& name_space, const std::string& secret, WallTime now);
-  // Writes the Secret `metadata` names, as whose metadata it is taken. Conflict if somebody else wrote meanwhile.
+  // Writes the Secret `metadata` names, as whose metadata it is taken. Conflict if it is not what Look saw last, or
+  // somebody else wrote meanwhile: look again.
   Status Take(PeerKeysStep step, const nlohmann::json& metadata, WallTime now);
   void Forget(const std::string& name_space, const std::string& secret);
 
@@ -61,6 +63,7 @@ class PeerKeys {
     std::string version;  // resourceVersion of the Secret
   };
 
+  std::optional<Seen> Recall(const std::string& key);
   void Remember(const std::string& key, const PeerKeysFacts& facts, WallTime now, const nlohmann::json& secret);
 
   kube::Client& client_;

@@ -52,7 +52,7 @@ void WantConfigMap(Draft& draft, const std::string& name) {
 void PlanRule(Draft& draft) {
   const json& input = *draft.observed.input;
   json& status = draft.decision.status;
-  Result<InputSpec> spec = ParseInputSpec(input.value("spec", json::object()));
+  Result<InputSpec> spec = ParseInputSpec(kube::ObjectAt(input, {"spec"}));
   if (spec.ok()) {
     const Status for_pods = CheckForPods(*spec);
     if (!for_pods.ok()) spec = for_pods;
@@ -71,7 +71,8 @@ void PlanRule(Draft& draft) {
   if (SetCondition(draft, "Accepted", true, "Accepted", message)) {
     draft.decision.events.push_back({kube::EventType::kNormal, "Accepted", "Compile", message});
   }
-  if (kube::StringAt(input, {"status", "plan", "hash"}) != draft.plan->hash) {
+  const std::string before = kube::StringAt(input, {"status", "plan", "hash"});
+  if (!before.empty() && before != draft.plan->hash) {  // of the first one, Accepted tells
     draft.decision.events.push_back(
         {kube::EventType::kNormal, "PlanCreated", "Compile", "new runs use plan " + draft.plan->hash});
   }

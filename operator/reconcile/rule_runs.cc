@@ -68,8 +68,7 @@ std::string Waiting(const json& pod, const json* loader) {
     if (!reason.empty()) return reason + (message.empty() ? "" : ": " + message);
     return "the loader starts";
   }
-  const auto conditions = pod.value("status", json::object()).value("conditions", json::array());
-  for (const json& condition : conditions) {
+  for (const json& condition : kube::ListAt(pod, {"status", "conditions"})) {
     if (kube::StringAt(condition, {"type"}) == "PodScheduled" && kube::StringAt(condition, {"status"}) == "False") {
       return kube::StringAt(condition, {"reason"}) + ": " + kube::StringAt(condition, {"message"});
     }
@@ -135,7 +134,7 @@ Run MakeRun(const std::vector<const json*>& pods) {
 }
 
 bool IsTrue(const json& object, std::string_view type) {
-  const json conditions = object.value("/status/conditions"_json_pointer, json::array());
+  const json& conditions = kube::ListAt(object, {"status", "conditions"});
   return std::any_of(conditions.begin(), conditions.end(), [&](const json& condition) {
     return kube::StringAt(condition, {"type"}) == type && kube::StringAt(condition, {"status"}) == "True";
   });
@@ -252,7 +251,7 @@ void RunsRule(Draft& draft) {
   std::map<std::string, std::vector<const json*>> by_run;
   for (const kube::Object& pod : draft.observed.pods) by_run[RunIdOf(*pod)].push_back(pod.get());
   for (const auto& [id, pods] : by_run) draft.runs.push_back(MakeRun(pods));
-  const json before = input.value("/status/runs"_json_pointer, json::array());
+  const json& before = kube::ListAt(input, {"status", "runs"});
   for (const json& known : before) {
     if (by_run.contains(kube::StringAt(known, {"uid"}))) continue;
     std::optional<Run> run = Interrupted(known, draft.observed);

@@ -1,6 +1,7 @@
 // The headless Service through which the workers of an input find each other by name.
 #include "common/spec/names.h"
 #include "common/spec/object_names.h"
+#include "operator/kube/object.h"
 #include "operator/reconcile/rules.h"
 
 namespace headrace::op {
@@ -43,15 +44,10 @@ void ServiceRule(Draft& draft) {
         {"ports",
          json::array({{{"name", names::kLoaderPortName}, {"port", names::kLoaderPort}, {"protocol", "TCP"}},
                       {{"name", names::kPeersPortName}, {"port", names::kPeersPort}, {"protocol", "TCP"}}})}}}};
-  if (observed.service != nullptr) {
-    json same = *observed.service;
-    same.erase("apiVersion");
-    same.erase("kind");
-    json wanted = service;
-    wanted.erase("apiVersion");
-    wanted.erase("kind");
-    if (Contains(same, wanted)) return;
-  }
+  const auto as_wanted = [&](const char* part) {
+    return Contains(kube::ObjectAt(*observed.service, {part}), service.at(part));
+  };
+  if (observed.service != nullptr && as_wanted("metadata") && as_wanted("spec")) return;
   draft.decision.apply.push_back(std::move(service));
 }
 

@@ -45,7 +45,8 @@ PANELS = [
          seldom(f"sum(increase({REFUSED}[1h]))"),
          thresholds=[(GREEN, None), (YELLOW, 1), (RED, 100)]),
     stat("Replicas", "Operator pods that Prometheus scrapes; each answers the webhook.",
-         f"count({metric('workqueue_depth', CONTROLLER)})", thresholds=[(RED, None), (YELLOW, 1), (GREEN, 2)]),
+         f"count(count by (namespace, pod) ({metric('workqueue_depth', CONTROLLER)}))",
+         thresholds=[(RED, None), (YELLOW, 1), (GREEN, 2)]),
     stat("Leaders", "Replicas that reconcile: one, but for the seconds of an election.",
          f"sum({metric('leader_election_master_status')})", thresholds=[(RED, None), (GREEN, 1), (RED, 2)]),
 
@@ -73,8 +74,9 @@ PANELS = [
           (rate("controller_runtime_reconcile_panics_total", CONTROLLER), "exceptions"), unit="ops"),
     lines("Length of a reconciliation", "Most of it is the API server's answers.",
           *quantiles("controller_runtime_reconcile_time_seconds", CONTROLLER), unit="s"),
-    lines("Queue", "Inputs that wait for a worker. One that only grows: too few workers, or a slow API server.",
-          (f"sum({metric('workqueue_depth', CONTROLLER)})", "waiting"),
+    lines("Queue", "Inputs that wait for a worker, by priority: 0 has changed, -100 was there before its replica led; standbys "
+          "keep all inputs so. One of 0 that only grows: too few workers, or a slow API server.",
+          (f"sum by (priority) ({metric('workqueue_depth', CONTROLLER)})", "waiting, {{priority}}"),
           (rate("workqueue_adds_total", CONTROLLER), "added per second"),
           (rate("workqueue_retries_total", CONTROLLER), "tried again per second")),
     lines("Time in the queue", "How long inputs wait for a worker, and how long it has them.",

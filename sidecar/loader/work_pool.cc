@@ -56,12 +56,15 @@ WorkPool::~WorkPool() {
 }
 
 void WorkPool::Add(const Job& job) {
+  bool others = false;
   {
     const std::lock_guard lock(mutex_);
+    others = !jobs_.empty();
     jobs_.push_back(job);
     queued_.store(jobs_.size(), std::memory_order_relaxed);
   }
-  if (active() > 1) added_.notify_one();
+  // A single one is the caller's own, who comes for it sooner than a thread wakes up.
+  if (others && active() > 1) added_.notify_one();
 }
 
 WorkPool::Job WorkPool::Take() {

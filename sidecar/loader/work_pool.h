@@ -30,6 +30,7 @@ class WorkPool {
   WorkPool& operator=(const WorkPool&) = delete;
 
   size_t threads() const { return workers_.size() + 1; }
+  // The caller goes on to add, or to RunOne, before it waits for anything: a single job wakes nobody.
   void Add(const Job& job);
   // Runs the oldest job on the caller's thread, as thread 0. false: there is none.
   bool RunOne();

@@ -192,6 +192,59 @@ class ClientTest(ClientCase):
                 gc.collect()
                 iterator.get_next(timeout=20)
 
+    def test_numpy_iterator_reads_epochs(self):
+        replica = self.connect().replica(0)
+        for epoch in range(2):
+            steps = 0
+            for step, arrays in enumerate(replica.as_numpy_iterator()):
+                self.assertEqual(list(arrays), ["label", "x"])
+                first = self.first_label(epoch, step, 0)
+                numpy.testing.assert_array_equal(arrays["label"], numpy.arange(first, first + 4))
+                numpy.testing.assert_array_equal(arrays["x"][:, 1], numpy.arange(first, first + 4) + 0.25)
+                steps += 1
+            self.assertEqual(steps, 5)
+            self.assertEqual(replica.state_dict()["epoch"], epoch)
+
+    def test_numpy_iterator_has_every_dtype(self):
+        bits = types.SimpleNamespace(bfloat16=numpy.uint16)
+        replica = self.connect(all_dtypes=1).replica(0)
+        with mock.patch.dict(sys.modules, {"ml_dtypes": bits}):
+            arrays = next(replica.as_numpy_iterator())
+        numpy.testing.assert_array_equal(arrays["bfloat16"], [0, 0x3F80, 0x4000, 0x4040])
+        numpy.testing.assert_array_equal(arrays["bool"], [False, True, False, True])
+        for name in "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split():
+            self.assertEqual(arrays[name].dtype, numpy.dtype(name))
+            numpy.testing.assert_array_equal(arrays[name], numpy.arange(4).astype(name))
+
+    def test_numpy_iterator_looks_into_the_ring_and_gives_slots_back(self):
+        replica = self.connect(slots=2, steps=-1).replica(0)
+        iterator = replica.as_numpy_iterator()
+        self.assertIs(iter(iterator), iterator)
+        ((start, end, _),) = mappings(os.path.join(self.directory, "replica-0.ring"))
+        held = [next(iterator)["x"] for _ in range(2)]
+        for x in held:
+            self.assertTrue(start <= pointer(x) and pointer(x) + x.nbytes <= end)
+            self.assertTrue(x.flags.writeable)
+        with self.assertRaisesRegex(headrace.ExhaustedError, "all 2 batches"):
+            next(iterator)
+        del held, x
+        self.assertEqual(next(iterator)["label"][0], self.first_label(0, 2, 0))
+        self.assertEqual(replica.state_dict()["step"], 3)
+
+    def test_numpy_iterator_stays_at_the_end(self):
+        iterator = self.connect(steps=2).replica(0).as_numpy_iterator()
+        self.assertEqual(len(list(iterator)), 2)
+        for _ in range(2):
+            with self.assertRaises(StopIteration):
+                next(iterator)
+
+    def test_numpy_iterator_raises_what_the_loader_says(self):
+        replica = self.connect(fail_at_step=1, error="Corrupt: a.tfrecord: offset 88: bad checksum").replica(0)
+        iterator = replica.as_numpy_iterator()
+        next(iterator)
+        with self.assertRaisesRegex(headrace.CorruptError, "offset 88"):
+            next(iterator)
+
     def test_views_outlive_everything_else(self):
         ds = self.connect()
         iterator = iter(ds.replica(0))

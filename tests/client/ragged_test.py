@@ -52,6 +52,15 @@ class RaggedTest(ClientCase):
         numpy.testing.assert_array_equal(numpy.asarray(text), array)
         self.assertEqual(numpy.asarray(text, dtype="S").dtype, numpy.dtype("S1"))
 
+    def test_numpy_iterator_copies_strings_and_keeps_ragged(self):
+        iterator = self.connect(variable=1).replica(0).as_numpy_iterator()
+        next(iterator)
+        arrays = next(iterator)
+        self.assertEqual(arrays["text"].tolist(), [b"4", b"5", b"6", b""])
+        self.assertEqual(arrays["title"].item(), b"batch 4")
+        self.assertIsInstance(arrays["boxes"], headrace.Ragged)
+        self.assertEqual(len(arrays["boxes"]), 4)
+
     def test_one_string_without_a_batch(self):
         title = self.batch()["title"]
         self.assertEqual((title.shape, len(title), bytes(title[0]), title.tolist()), ((), 1, b"batch 4", [b"batch 4"]))

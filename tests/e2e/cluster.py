@@ -3,6 +3,7 @@ import base64
 import http.client
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -180,8 +181,8 @@ class Cluster:
     def metrics(self, namespace, pod, port=9464):
         return self.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}:{port}/proxy/metrics")
 
-    def kill_container(self, namespace, pod, container):
-        """kill -9 of a container's processes, from the machine, found by its cgroup. Returns their number."""
+    def kill_container(self, namespace, pod, container, number=signal.SIGKILL):
+        """Sends a signal to a container's processes, from the machine, found by its cgroup. Returns their number."""
         status = self.get("Pod", namespace, pod)["status"]
         both = status.get("initContainerStatuses", []) + status.get("containerStatuses", [])
         identity = next(item["containerID"] for item in both if item["name"] == container).rsplit("/", 1)[1]
@@ -190,7 +191,7 @@ class Cluster:
             pids.update(int(line) for line in procs.read_text().split())
         assert pids, f"no process of container {container} of {namespace}/{pod} ({identity})"
         for pid in pids:
-            os.kill(pid, 9)
+            os.kill(pid, number)
         return len(pids)
 
     def dump(self, namespace, folder):

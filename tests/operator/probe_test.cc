@@ -22,12 +22,15 @@ TEST_F(ProbeTest, CountsWhatTheQueueDoes) {
   queue_.Add("a");
   queue_.Add("b");
   queue_.Add("a");
-  EXPECT_TRUE(Shows("workqueue_depth{controller=\"distributedinput\",name=\"distributedinput\"} 2"));
-  EXPECT_TRUE(Shows("workqueue_adds_total{controller=\"distributedinput\",name=\"distributedinput\"} 2"));
+  queue_.Add("c", kube::Priority::kBacklog);
+  const std::string depth = "workqueue_depth{controller=\"distributedinput\",name=\"distributedinput\",priority=";
+  EXPECT_TRUE(Shows(depth + "\"0\"} 2"));
+  EXPECT_TRUE(Shows(depth + "\"-100\"} 1"));
+  EXPECT_TRUE(Shows("workqueue_adds_total{controller=\"distributedinput\",name=\"distributedinput\"} 3"));
   ASSERT_TRUE(queue_.TryGet());
   queue_.AddRateLimited("a");
   queue_.Done("a");
-  EXPECT_TRUE(Shows("workqueue_depth{controller=\"distributedinput\",name=\"distributedinput\"} 1"));
+  EXPECT_TRUE(Shows(depth + "\"0\"} 1"));
   EXPECT_TRUE(Shows("workqueue_retries_total{controller=\"distributedinput\",name=\"distributedinput\"} 1"));
   EXPECT_TRUE(
       Shows("workqueue_work_duration_seconds_count{controller=\"distributedinput\",name=\"distributedinput\"} 1"));

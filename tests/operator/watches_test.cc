@@ -53,22 +53,51 @@ TEST(WatchesTest, TellsWhichInputAChangeConcerns) {
   EXPECT_TRUE(told({}));
 }
 
-TEST(CountConditionsTest, CountsEachInputOnceForEachCondition) {
-  kube::Store inputs;
-  const auto put = [&](const char* name, json conditions) {
-    inputs.Put(std::make_shared<const json>(json{{"metadata", {{"namespace", "ml"}, {"name", name}}},
-                                                 {"status", {{"conditions", std::move(conditions)}}}}));
-  };
-  put("new", json::array());
-  put("good", {{{"type", "Accepted"}, {"status", "True"}}, {{"type", "Ready"}, {"status", "True"}}});
-  put("bad", {{{"type", "Accepted"}, {"status", "False"}}, {{"type", "Ready"}, {"status", "False"}}});
-  std::multiset<std::string> counted;
-  for (const ConditionCount& count : CountConditions(inputs)) {
-    counted.insert(count.condition + " " + count.status + " " + std::to_string(count.inputs));
+// By name, what there is of each; those of which there are none are left out.
+std::set<std::string> Counted(const ConditionCounts& counts) {
+  std::set<std::string> counted;
+  for (const auto& [condition, status, inputs] : counts.Get()) {
+    if (inputs != 0) counted.insert(condition + " " + status + " " + std::to_string(inputs));
   }
-  EXPECT_EQ(counted, (std::multiset<std::string>{"Accepted True 1", "Accepted False 1", "Accepted Unknown 1",
-                                                 "Ready True 1", "Ready False 1", "Ready Unknown 1", "Degraded True 0",
-                                                 "Degraded False 0", "Degraded Unknown 3"}));
+  return counted;
+}
+
+json WithConditions(json conditions) { return {{"status", {{"conditions", std::move(conditions)}}}}; }
+
+TEST(ConditionCountsTest, CountEachInputOnceForEachCondition) {
+  const json judged_well =
+      WithConditions({{{"type", "Accepted"}, {"status", "True"}}, {{"type", "Ready"}, {"status", "True"}}});
+  const json judged_ill =
+      WithConditions({{{"type", "Accepted"}, {"status", "False"}}, {{"type", "Ready"}, {"status", "False"}}});
+  const json odd = WithConditions({1, {{"type", "Ready"}, {"status", "Maybe"}}});
+  ConditionCounts counts;
+  EXPECT_EQ(Counted(counts), std::set<std::string>());
+  const json none = json::object();
+  for (const json* input : {&none, &judged_well, &judged_ill, &odd}) counts.OnChange(nullptr, input);
+  EXPECT_EQ(Counted(counts),
+            (std::set<std::string>{"Accepted True 1", "Accepted False 1", "Accepted Unknown 2", "Ready True 1",
+                                   "Ready False 1", "Ready Unknown 2", "Degraded Unknown 4"}));
+  counts.OnChange(&judged_ill, &judged_well);
+  counts.OnChange(&odd, nullptr);
+  EXPECT_EQ(Counted(counts), (std::set<std::string>{"Accepted True 2", "Accepted Unknown 1", "Ready True 2",
+                                                    "Ready Unknown 1", "Degraded Unknown 3"}));
+}
+
+TEST(ConditionCountsTest, FollowTheInputs) {
+  kube::FakeApi api;
+  kube::Client client(&api, {});
+  json input = {{"metadata", {{"namespace", "ml"}, {"name", "clicks"}}}};
+  api.Put(kube::kInputs, input);
+  Watches watches(&api, &client, {.on_change = [](const std::string&) {}});
+  const auto reached = [&](const std::string& line) {
+    return api.WaitUntil([&] { return Counted(watches.conditions()).contains(line); });
+  };
+  EXPECT_TRUE(reached("Accepted Unknown 1"));
+  input["status"]["conditions"] = {{{"type", "Accepted"}, {"status", "True"}}};
+  api.Put(kube::kInputs, input);
+  EXPECT_TRUE(reached("Accepted True 1"));
+  api.Remove(kube::kInputs, "ml", "clicks");
+  EXPECT_TRUE(api.WaitUntil([&] { return Counted(watches.conditions()).empty(); }));
 }
 
 TEST(SlimTest, AWorkloadKeepsItsSizeAndWhetherItHasEnded) {
@@ -90,6 +119,14 @@ TEST(SlimTest, AnInjectedTemplateKeepsItsPlan) {
     "metadata": {"labels": {"headrace.dev/input": "clicks"}, "annotations": {"headrace.dev/injected-plan": "h"}}}}})"));
 }
 
+TEST(SlimTest, APlanKeepsEveryWordOfItAndNoSpaceBetween) {
+  const json plan = {{"hash", "h"}, {"spec", {{"say", R"( "a  b" \" )"}, {"n", {1, 2.5, true, nullptr}}}}};
+  json map = {
+      {"metadata", {{"name", "m"}, {"managedBy", "x"}}}, {"immutable", true}, {"data", {{"plan.json", plan.dump(2)}}}};
+  SlimPlan(map);
+  EXPECT_EQ(map, json({{"metadata", {{"name", "m"}}}, {"immutable", true}, {"data", {{"plan.json", plan.dump()}}}}));
+}
+
 TEST(SlimTest, AServiceKeepsWhatOursIsHeldTo) {
   json service = json::parse(R"({
     "metadata": {"name": "s", "uid": "u", "selfLink": "x"},
@@ -105,10 +142,12 @@ TEST(SlimTest, AServiceKeepsWhatOursIsHeldTo) {
 
 TEST(SlimTest, OddObjectsPass) {
   for (json odd : {json::object(), json{{"metadata", 1}, {"spec", "x"}, {"status", json::array()}},
-                   json{{"spec", {{"template", 1}}}, {"status", {{"conditions", {1}}}}},
+                   json{{"spec", {{"template", 1}}}, {"status", {{"conditions", {1}}}}}, json{{"data", 1}},
+                   json{{"data", {{"plan.json", 1}}}}, json{{"data", {{"plan.json", "\"\\"}}}},
                    json{{"spec", {{"ports", {1}}}}}, json{{"spec", {{"ports", 1}}}}}) {
-    json service = odd;
+    json service = odd, plan = odd;
     SlimService(service);
+    SlimPlan(plan);
     SlimWorkload(odd);
   }
 }

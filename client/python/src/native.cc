@@ -204,6 +204,29 @@ class Iterator {
 
   // The next step's batches, or None at the end of the epoch.
   nb::object Next(bool as_optional, int64_t timeout_ms) {
+    if (!Advance(as_optional, timeout_ms)) return nb::none();
+    PyObject* step = PyTuple_New(static_cast<Py_ssize_t>(batches_.size()));
+    if (step == nullptr) throw nb::python_error();
+    for (size_t i = 0; i < batches_.size(); ++i) {
+      SharedBatch batch(batches_[i], headrace_batch_free);
+      PyTuple_SET_ITEM(step, static_cast<Py_ssize_t>(i), nb::cast(Batch{std::move(batch)}).release().ptr());
+    }
+    return nb::steal(step);
+  }
+
+  // The same of one replica's iterator; the batch has no handle at the end.
+  Batch NextOfReplica() { return {Advance(false, -1) ? SharedBatch(batches_[0], headrace_batch_free) : nullptr}; }
+
+  Position At() const {
+    headrace_position position{};
+    position.size = sizeof(position);
+    Check(headrace_iterator_position(handle_.get(), &position));
+    return {position.epoch, position.step, position.seed};
+  }
+
+ private:
+  // Waits for the next step, whose batches are then in batches_. false: the epoch is over.
+  bool Advance(bool as_optional, int64_t timeout_ms) {
     // A ready step is taken without letting go of the GIL, which another thread might keep for milliseconds.
     headrace_status status = Take(as_optional, 0);
     int64_t waited_ms = 0;
@@ -216,25 +239,10 @@ class Iterator {
       waited_ms += slice_ms;
       if (status == HEADRACE_TIMED_OUT && PyErr_CheckSignals() != 0) throw nb::python_error();
     }
-    if (status == HEADRACE_END) return nb::none();
+    if (status == HEADRACE_END) return false;
     Check(status);
-    PyObject* step = PyTuple_New(static_cast<Py_ssize_t>(batches_.size()));
-    if (step == nullptr) throw nb::python_error();
-    for (size_t i = 0; i < batches_.size(); ++i) {
-      SharedBatch batch(batches_[i], headrace_batch_free);
-      PyTuple_SET_ITEM(step, static_cast<Py_ssize_t>(i), nb::cast(Batch{std::move(batch)}).release().ptr());
-    }
-    return nb::steal(step);
+    return true;
   }
-
-  Position At() const {
-    headrace_position position{};
-    position.size = sizeof(position);
-    Check(headrace_iterator_position(handle_.get(), &position));
-    return {position.epoch, position.step, position.seed};
-  }
-
- private:
   headrace_status Take(bool as_optional, int64_t timeout_ms) {
     if (!as_optional) return headrace_next(handle_.get(), timeout_ms, batches_.data());
     int32_t has_value = 0;
@@ -245,6 +253,52 @@ class Iterator {
   std::shared_ptr<headrace_iterator> handle_;
   std::vector<headrace_batch*> batches_;
 };
+
+// Batches of one replica as dictionaries of numpy arrays, made without a step in Python where numpy can look into the
+// batch; `convert` makes of any other Buffer what takes its place.
+class NumpyIterator {
+ public:
+  NumpyIterator(Iterator iterator, nb::tuple names, nb::object asarray, nb::object convert)
+      : iterator_(std::move(iterator)),
+        names_(std::move(names)),
+        asarray_(std::move(asarray)),
+        convert_(std::move(convert)) {}
+
+  // Python's tp_iternext: null, with no error set, at the end.
+  static PyObject* Next(PyObject* self) noexcept {
+    try {
+      return nb::inst_ptr<NumpyIterator>(self)->Next();
+    } catch (nb::python_error& error) {
+      error.restore();
+    } catch (const std::bad_alloc&) {
+      PyErr_NoMemory();
+    }
+    return nullptr;
+  }
+
+ private:
+  PyObject* Next() {
+    const Batch batch = iterator_.NextOfReplica();
+    if (batch.handle == nullptr) return nullptr;
+    nb::dict arrays;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      Buffer buffer = batch.At(static_cast<int32_t>(i));
+      const nb::object& make = buffer.is_plain() && buffer.tensor.row_splits == nullptr ? asarray_ : convert_;
+      arrays[names_[i]] = make(nb::cast(std::move(buffer)));
+    }
+    return arrays.release().ptr();
+  }
+
+  Iterator iterator_;
+  nb::tuple names_;
+  nb::object asarray_;
+  nb::object convert_;
+};
+
+PyType_Slot numpy_iterator_slots[] = {
+    {Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
+    {Py_tp_iternext, reinterpret_cast<void*>(static_cast<PyObject* (*)(PyObject*) noexcept>(NumpyIterator::Next))},
+    {0, nullptr}};
 
 class Dataset {
  public:
@@ -369,6 +423,9 @@ NB_MODULE(_native, module) {
   nb::class_<Iterator>(module, "Iterator")
       .def("next", &Iterator::Next, "as_optional"_a, "timeout_ms"_a)
       .def("position", &Iterator::At);
+
+  nb::class_<NumpyIterator>(module, "NumpyIterator", nb::type_slots(numpy_iterator_slots))
+      .def(nb::init<Iterator, nb::tuple, nb::object, nb::object>(), "iterator"_a, "names"_a, "asarray"_a, "convert"_a);
 
   nb::class_<Dataset>(module, "Dataset")
       .def_static("connect", &Dataset::Connect, "directory"_a.none(), "timeout_ms"_a, "takes_device"_a, "gpus"_a,

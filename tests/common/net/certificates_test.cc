@@ -61,6 +61,61 @@ TEST(CertificatesTest, NothingElseVerifies) {
   EXPECT_FALSE(Verifies(a, "no pem"));
 }
 
+TEST(CertificatesTest, AKeyIsItsOwnCertificatesAlone) {
+  const Authority one = *MakeAuthority("headrace", kStart, kStart + 1h);
+  const Authority two = *MakeAuthority("headrace", kStart, kStart + 1h);
+  const Certificate certificate = *Certificate::Read(one.certificate_pem);
+  EXPECT_TRUE(certificate.HasKey(one.private_key_pem));
+  EXPECT_FALSE(certificate.HasKey(two.private_key_pem));
+  EXPECT_FALSE(certificate.HasKey(""));
+  EXPECT_TRUE(certificate.IsSignedBy(certificate));
+  EXPECT_FALSE(certificate.IsSignedBy(*Certificate::Read(two.certificate_pem)));
+}
+
+class KeyFileTest : public ::testing::Test {
+ protected:
+  ~KeyFileTest() override {
+    for (const std::string& path : {base_ + "-a", base_ + "-b"}) std::remove(path.c_str());
+  }
+  // Runs openssl; @a and @b stand for two files.
+  void Openssl(std::string command) {
+    for (size_t at = 0; (at = command.find('@', at)) != std::string::npos; at += base_.size()) {
+      command.replace(at, 1, base_ + "-");
+    }
+    ASSERT_EQ(std::system(("openssl " + command + " > /dev/null 2>&1").c_str()), 0) << command;
+  }
+  std::string Text(const char* which) const {
+    std::ifstream in(base_ + "-" + which);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  const std::string base_ = ::testing::TempDir() + "headrace-certificates-test-key";
+};
+
+TEST_F(KeyFileTest, KeysAreWrittenAsOpensslWritesThem) {
+  for (int i = 0; i < 20; ++i) {  // numbers and points begin with whatever byte they do
+    const Authority authority = *MakeAuthority("headrace", kStart, kStart + 1h);
+    std::ofstream(base_ + "-a") << authority.private_key_pem;
+    Openssl("pkey -in @a -check -noout");
+    Openssl("pkey -in @a -out @b");
+    EXPECT_EQ(authority.private_key_pem, Text("b"));
+    std::ofstream(base_ + "-a") << authority.certificate_pem;
+    Openssl("x509 -in @a -out @b");
+    EXPECT_EQ(authority.certificate_pem, Text("b"));
+  }
+}
+
+TEST_F(KeyFileTest, KeysOfOtherKindsAreRead) {
+  for (const char* kind : {"rsa:2048", "ec -pkeyopt ec_paramgen_curve:P-384", "ed25519"}) {
+    Openssl(std::string("req -x509 -nodes -subj /CN=other -days 2 -keyout @a -out @b -newkey ") + kind);
+    EXPECT_TRUE(Certificate::Read(Text("b"))->HasKey(Text("a"))) << kind;
+    const auto now = std::chrono::system_clock::now();
+    const Result<TlsKeyPair> pair = IssueServingCertificate({Text("b"), Text("a")}, {"a"}, now, now + 1h);
+    if (std::string(kind) == "ed25519") continue;  // which signs no digests
+    ASSERT_TRUE(pair.ok()) << kind << pair.status().ToString();
+    EXPECT_TRUE(Verifies(*pair, Text("b"))) << kind;
+  }
+}
+
 TEST(CertificatesTest, UnreadablePemIsAnError) {
   EXPECT_EQ(ReadCertificate("nonsense").status().code(), Code::kInvalidArgument);
   const Authority one = *MakeAuthority("one", kStart, kStart + 1h);

@@ -46,6 +46,8 @@ TEST_F(ClientTest, AppliesCreatesPatchesReplacesAndDeletes) {
   Result<json> now = client_.Get(kConfigMaps, "ml", "a");
   ASSERT_TRUE(now.ok());
   EXPECT_EQ((*now)["data"], json({{"m", "2"}}));
+  EXPECT_EQ(*client_.GetRemembered(kConfigMaps, "ml", "a"), *now);
+  EXPECT_EQ(api_.Calls().back(), "GET /api/v1/namespaces/ml/configmaps/a?resourceVersion=0");
   json stale = *now;
   ASSERT_TRUE(client_.Replace(kConfigMaps, Map("a", {{"n", "3"}})).ok());
   EXPECT_EQ(client_.Replace(kConfigMaps, stale).status().code(), Code::kConflict);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
+#include <vector>
 
 #include "operator/kube/object.h"
 #include "tests/fakes/api.h"
@@ -83,6 +85,24 @@ TEST_F(EventsTest, DifferentNotesAndOldSeriesAreNewEvents) {
     recorder.Record(kInput, EventType::kNormal, "PlanCreated", "Compile", "one");
   }
   EXPECT_EQ(api_.Count(kEvents), 3u);
+}
+
+TEST_F(EventsTest, OfManyEventsTheOldestAreForgotten) {
+  options_.series_limit = 2;
+  {
+    ApiEventRecorder recorder(&client_, options_);
+    // "one" goes on while "two" does not, so that "two" makes room for "three".
+    for (const char* note : {"one", "two", "one", "three", "one", "two"}) {
+      recorder.Record(kInput, EventType::kNormal, "PlanCreated", "Compile", note);
+      now_us_ += 1'000'000;
+    }
+  }
+  std::map<std::string, std::vector<int>> counts;
+  const auto listing = client_.List(kEvents, "", "");
+  for (const json& event : listing->items) {
+    counts[event["note"]].push_back(event.value("/series/count"_json_pointer, 1));
+  }
+  EXPECT_EQ(counts, (std::map<std::string, std::vector<int>>{{"one", {3}}, {"two", {1, 1}}, {"three", {1}}}));
 }
 
 TEST_F(EventsTest, AnEventThatWasDeletedIsMadeAnew) {

@@ -11,6 +11,7 @@ namespace headrace::kube {
 namespace {
 
 using namespace std::chrono_literals;
+using nlohmann::json;
 
 class LeaderTest : public ::testing::Test {
  protected:
@@ -28,14 +29,16 @@ class LeaderTest : public ::testing::Test {
     options.identity = identity;
     options.duration = 300ms;
     options.renew_deadline = 200ms;
-    options.retry = 10ms;
+    options.retry = retry_;
+    options.look = 10ms;
     options.on_lead = [&] { replica.leads = true; };
     options.on_lose = [&] { replica.lost = true; };
     options.on_stop = [&] { replica.holder_at_stop = Spec()["holderIdentity"]; };
     replica.elector = std::make_unique<LeaderElector>(clients_.back().get(), options);
   }
-  nlohmann::json Spec() const { return api_.Find(kLeases, "headrace", "operator")["spec"]; }
+  json Spec() const { return api_.Find(kLeases, "headrace", "operator")["spec"]; }
 
+  std::chrono::milliseconds retry_{10};
   FakeApi api_;
   std::vector<std::unique_ptr<Client>> clients_;
 };
@@ -67,6 +70,18 @@ TEST_F(LeaderTest, ALeaderThatVanishedIsReplacedAfterTheDuration) {
   Start(b, "b");
   ASSERT_TRUE(api_.WaitUntil([&] { return b.leads.load(); }));
   EXPECT_GE(std::chrono::steady_clock::now() - start, 290ms) << "its clock is not trusted, the waiting is";
+}
+
+TEST_F(LeaderTest, AStandbyLooksMoreOftenThanALeaderRenews) {
+  json lease = {{"metadata", {{"namespace", "headrace"}, {"name", "operator"}}}, {"spec", {{"holderIdentity", "a"}}}};
+  api_.Put(kLeases, lease);
+  retry_ = 1h;
+  Replica b;
+  Start(b, "b");
+  ASSERT_TRUE(api_.WaitUntil([&] { return api_.CountCalls("GET") > 0; }));
+  lease["spec"]["holderIdentity"] = "";
+  api_.Put(kLeases, lease);
+  EXPECT_TRUE(api_.WaitUntil([&] { return b.leads.load(); }));
 }
 
 TEST_F(LeaderTest, ALeaderThatCannotRenewStopsLeading) {

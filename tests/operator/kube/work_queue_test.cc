@@ -78,6 +78,42 @@ TEST_F(WorkQueueTest, BackoffDoublesToItsCapAndIsForgotten) {
   EXPECT_EQ(queue_.TryGet(), "a");
 }
 
+TEST_F(WorkQueueTest, NewsPassesTheBacklog) {
+  for (const char* key : {"a", "b", "c"}) queue_.Add(key, Priority::kBacklog);
+  queue_.Add("d");
+  queue_.Add("b");                      // it changed while it waited
+  queue_.Add("d", Priority::kBacklog);  // waits as what it is
+  EXPECT_EQ(queue_.GetStats().news, 2u);
+  EXPECT_EQ(queue_.GetStats().backlog, 2u);
+  for (const char* key : {"d", "b", "a", "c"}) EXPECT_EQ(queue_.TryGet(), key);
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+}
+
+TEST_F(WorkQueueTest, AKeyThatChangedWhileWorkedOnComesAgainAsNews) {
+  queue_.Add("a", Priority::kBacklog);
+  ASSERT_EQ(queue_.TryGet(), "a");
+  queue_.Add("a", Priority::kBacklog);
+  queue_.Add("b", Priority::kBacklog);
+  queue_.Add("a");
+  queue_.Done("a");
+  EXPECT_EQ(queue_.TryGet(), "a");
+  EXPECT_EQ(queue_.TryGet(), "b");
+}
+
+TEST_F(WorkQueueTest, WhatIsTriedAgainKeepsItsPriority) {
+  queue_.Add("old", Priority::kBacklog);
+  ASSERT_EQ(queue_.TryGet(), "old");
+  queue_.AddRateLimited("old");
+  queue_.Done("old");
+  queue_.Add("new");
+  ASSERT_EQ(queue_.TryGet(), "new");
+  queue_.AddRateLimited("new");
+  queue_.Done("new");
+  now_ += 5ms;
+  EXPECT_EQ(queue_.TryGet(), "new");
+  EXPECT_EQ(queue_.TryGet(), "old");
+}
+
 TEST_F(WorkQueueTest, StatsSeeDepthAndUnfinishedWork) {
   queue_.Add("a");
   queue_.Add("b");
@@ -87,7 +123,8 @@ TEST_F(WorkQueueTest, StatsSeeDepthAndUnfinishedWork) {
   ASSERT_TRUE(queue_.TryGet());
   now_ += 1000ms;
   const WorkQueue::Stats stats = queue_.GetStats();
-  EXPECT_EQ(stats.depth, 1u);
+  EXPECT_EQ(stats.news, 1u);
+  EXPECT_EQ(stats.backlog, 0u);
   EXPECT_DOUBLE_EQ(stats.unfinished_seconds, 4.0);
   EXPECT_DOUBLE_EQ(stats.longest_seconds, 3.0);
 }

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "common/net/base64.h"
@@ -55,8 +56,13 @@ class RecordingClient : public kube::Client {
     if (secret.is_null()) return NotFound("no such Secret");
     return secret;
   }
+  Result<json> GetRemembered(const kube::Resource& resource, const std::string& name_space,
+                             const std::string& name) override {
+    if (remembered) return *remembered;
+    return Get(resource, name_space, name);
+  }
   Result<json> Create(const kube::Resource& resource, const json& object) override {
-    EXPECT_TRUE(secret.is_null());
+    if (!secret.is_null()) return Conflict("it exists");
     return Put(resource, object);
   }
   Result<json> Replace(const kube::Resource& resource, const json& object) override {
@@ -70,6 +76,7 @@ class RecordingClient : public kube::Client {
     return secret;
   }
   json secret;
+  std::optional<Result<json>> remembered;  // what an API server whose cache is behind says of it
   int versions = 0;
   Status fail_apply;
   std::vector<json> applied, statuses;
@@ -363,7 +370,7 @@ TEST(Reconciler, TwelveYearsOfRotationPartNoLoaders) {
 
 TEST(Reconciler, KeysThatCannotBeLookedAtKeepNothingElseFromBeingDone) {
   class NoSecrets : public RecordingClient {
-    Result<json> Get(const kube::Resource&, const std::string&, const std::string&) override {
+    Result<json> GetRemembered(const kube::Resource&, const std::string&, const std::string&) override {
       return Unavailable("secrets \"clicks-headrace-peers\" is forbidden");
     }
   } client;
@@ -375,6 +382,32 @@ TEST(Reconciler, KeysThatCannotBeLookedAtKeepNothingElseFromBeingDone) {
                                &cluster.own_writes});
   EXPECT_EQ(reconciler.Reconcile("ml/clicks").status.message(), "secrets \"clicks-headrace-peers\" is forbidden");
   EXPECT_EQ(client.statuses.size(), 1u);
+}
+
+// A new leader, whose API server has not heard yet of the Secret that the last one made or renewed: it writes nothing
+// of its own over it.
+TEST(Reconciler, KeysThatAreNewerThanTheLookStay) {
+  Cluster cluster;
+  cluster.now = ParseTime("2026-01-01T00:00:00Z");
+  cluster.Put(Numbers());
+  ASSERT_TRUE(cluster.Reconcile("ml/clicks").status.ok());
+  const json made = cluster.client.secret;
+  json spoilt = made;
+  spoilt["metadata"]["resourceVersion"] = "0";
+  spoilt["data"]["tls.crt"] = "";
+  for (const Result<json>& behind : {Result<json>(NotFound("no such Secret")), Result<json>(spoilt)}) {
+    PeerKeys of_new_leader(&cluster.client);
+    OwnWrites own_writes;
+    const Reconciler reconciler({&cluster.client, &cluster.inputs, &cluster.pods, &cluster.config_maps,
+                                 &cluster.services, &cluster.jobs, &cluster.stateful_sets, &cluster.events,
+                                 &of_new_leader, &own_writes, [&] { return cluster.now; }});
+    cluster.client.remembered = behind;
+    EXPECT_EQ(reconciler.Reconcile("ml/clicks").status.code(), Code::kConflict);
+    EXPECT_EQ(cluster.client.secret, made);
+    cluster.client.remembered.reset();
+    EXPECT_TRUE(reconciler.Reconcile("ml/clicks").status.ok());
+    EXPECT_EQ(cluster.client.secret, made);
+  }
 }
 
 // Status, events and the objects of others never hold what a Secret holds.
