@@ -61,7 +61,7 @@ if(TARGET headrace-loader)
     headrace_test(loader/${name} DEPS headrace::client headrace::common_spec headrace::sidecar_device_ring fake_cuda
                   LABELS "unit;tsan")
     add_dependencies(loader_${name}_test headrace-loader device_trainer)
-    set_tests_properties(loader/${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
+    set_tests_properties(loader/${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
   endforeach()
 endif()
 if(TARGET fake_nccl AND TARGET loader_exchange_test)
