@@ -79,26 +79,31 @@ int Peer::Read(char* bytes, int count) {
   return static_cast<int>(got);
 }
 
+// Several answers may come at a time: what is behind this one is for the next call.
 int Peer::ReadAnswer() {
-  std::string text;
   size_t end = std::string::npos;
-  char bytes[16384];
-  while ((end = text.find("\r\n\r\n")) == std::string::npos) {
-    const int got = Read(bytes, sizeof bytes);
-    if (got <= 0 || text.size() > kMostHead) return 0;
-    text.append(bytes, static_cast<size_t>(got));
+  while ((end = received_.find("\r\n\r\n")) == std::string::npos) {
+    if (received_.size() > kMostHead || !ReadMore()) return 0;
   }
   constexpr std::string_view kLength = "Content-Length: ";
-  const size_t at = text.find(kLength);
-  const size_t length = at < end ? std::strtoul(&text[at + kLength.size()], nullptr, 10) : 0;
-  body_ = text.substr(end + 4);
-  while (body_.size() < length) {
-    const int got = Read(bytes, sizeof bytes);
-    if (got <= 0) return 0;
-    body_.append(bytes, static_cast<size_t>(got));
+  const size_t at = received_.find(kLength);
+  const size_t length = at < end ? std::strtoul(&received_[at + kLength.size()], nullptr, 10) : 0;
+  const size_t begin = end + 4;
+  while (received_.size() - begin < length) {
+    if (!ReadMore()) return 0;
   }
   constexpr std::string_view kVersion = "HTTP/1.1 ";
-  return text.starts_with(kVersion) ? std::atoi(&text[kVersion.size()]) : -1;
+  const int status = received_.starts_with(kVersion) ? std::atoi(&received_[kVersion.size()]) : -1;
+  body_ = received_.substr(begin, length);
+  received_.erase(0, begin + length);
+  return status;
+}
+
+bool Peer::ReadMore() {
+  char bytes[16384];
+  const int got = Read(bytes, sizeof bytes);
+  if (got > 0) received_.append(bytes, static_cast<size_t>(got));
+  return got > 0;
 }
 
 }  // namespace headrace::flood

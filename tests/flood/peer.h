@@ -31,10 +31,13 @@ class Peer {
 
  private:
   int Read(char* bytes, int count);
+  // false: there is no more.
+  bool ReadMore();
 
   const int socket_;
   std::unique_ptr<SSL, void (*)(SSL*)> ssl_{nullptr, SSL_free};
   bool timed_out_ = false;
+  std::string received_;  // and not looked at
   std::string body_;
 };
 
