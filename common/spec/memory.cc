@@ -15,7 +15,8 @@ constexpr int64_t kProgram = int64_t{24} << 20;
 constexpr int64_t kBlock = 256 << 10;                 // BytesBlockPool
 constexpr int64_t kDecompressed = 768 << 10;          // ahead of each compressed file
 constexpr int64_t kRemoteAhead = int64_t{128} << 20;  // ReadAhead, all files together
-constexpr int64_t kPieces = int64_t{4} << 20;         // LookAhead: as many batches, and at least two steps'
+constexpr int64_t kPieces = int64_t{4} << 20;         // LookAhead: as many batches, and at least two steps' ...
+constexpr int64_t kVariablePieces = 4 * kPieces;      // ... and if rows differ in length
 constexpr int64_t kUncompacted = int64_t{64} << 20;   // Compaction: blocks are left alone up to there
 constexpr double kScattered = 2.5;                    // ... and take so many times their records beyond
 constexpr int64_t kExchangeBuffers = 4;               // SharedFeed; worker 0 has one for each worker that gets its own
@@ -58,7 +59,9 @@ std::optional<int64_t> ShuffleBytes(const InputSpec& spec, const FilesSeen& file
 }
 
 int64_t ReadAheadBytes(const InputSpec& spec, const FilesSeen& files, const Topology& run, int64_t slot) {
-  int64_t bytes = std::max(kPieces, 2 * run.replicas_per_worker * slot);
+  const std::vector<TensorSpec> components = RecordComponents(spec, spec.pipeline.size(), nullptr);
+  const bool variable = std::any_of(components.begin(), components.end(), IsVariable);
+  int64_t bytes = std::max(variable ? kVariablePieces : kPieces, 2 * run.replicas_per_worker * slot);
   if (!std::holds_alternative<FilesSource>(spec.source)) return bytes;
   int64_t open = 1;
   if (!spec.pipeline.empty()) {

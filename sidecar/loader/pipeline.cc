@@ -20,6 +20,8 @@ namespace {
 // Pieces that are read ahead take about as much memory as the batches that they become. More than this, and their bytes
 // have left the processors' caches when they are decoded.
 constexpr uint64_t kLookAheadBytes = 4 << 20;
+// Where rows differ in length, batches take a fraction of the room that they have.
+constexpr uint64_t kVariableLookAheadBytes = 16 << 20;
 constexpr uint64_t kLeastLookAhead = 2;
 constexpr uint64_t kMostLookAhead = 64;
 // What one thread decodes at a time: much more than handing it over costs.
@@ -176,8 +178,9 @@ class Pipeline::Epoch : public FeedEpoch {
   }
 
   static size_t Depth(const Pipeline& pipeline) {
+    const uint64_t bytes = pipeline.layout_.has_variable() ? kVariableLookAheadBytes : kLookAheadBytes;
     const uint64_t depth =
-        std::clamp(kLookAheadBytes / std::max<uint64_t>(pipeline.max_bytes(), 1), kLeastLookAhead, kMostLookAhead);
+        std::clamp(bytes / std::max<uint64_t>(pipeline.max_bytes(), 1), kLeastLookAhead, kMostLookAhead);
     // The pieces of a step may all be held until the last of them is there (Engine::Held), and the thread that reads
     // ahead goes on when half of its pieces are given back.
     return std::max(depth, 2 * static_cast<uint64_t>(pipeline.topology_.replicas_per_worker));
