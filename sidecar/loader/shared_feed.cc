@@ -73,9 +73,8 @@ class SharedFeed::Epoch : public FeedEpoch {
     std::memcpy(place->extents.data(), data + sizeof(PackedDelivery), components * sizeof(ring::ComponentExtent));
     if (HeadOf(data).gpu_images != feed_.gpu_images().size()) {
       return Unavailable(
-          "spec.distribution.collective: worker 0's GPU does maps of images that this worker's cannot, or the other "
-          "way "
-          "round: give all workers GPUs and drivers alike, or write spec.delivery.memory: Auto");
+          "spec.distribution.collective: worker 0's GPU does maps of images that this worker's cannot, or vice "
+          "versa: give all workers GPUs and drivers alike, or write spec.delivery.memory: Auto");
     }
     const uint64_t bytes = HeadOf(data).slot_bytes;
     if (bytes > place->slot_bytes) return Internal("a batch of " + std::to_string(bytes) + " bytes outgrew its slot");

@@ -16,7 +16,7 @@
 namespace headrace::side {
 namespace {
 
-// Larger parts are few: what the kernel reads ahead for them is worth more than what a copy saves.
+// A copy that has to wait for storage after all waits page by page: not for more than this before it is noticed.
 constexpr size_t kMostMappedBytes = 1 << 20;
 constexpr uint32_t kResidentAtFirst = 1024;
 constexpr uint32_t kResidentAgain = 64 << 10;

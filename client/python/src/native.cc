@@ -272,6 +272,8 @@ class NumpyIterator {
       error.restore();
     } catch (const std::bad_alloc&) {
       PyErr_NoMemory();
+    } catch (const std::exception& error) {
+      PyErr_SetString(PyExc_RuntimeError, error.what());
     }
     return nullptr;
   }
