@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "tests/client/pinned_fixture.h"
+#include "tests/fakes/held_kernel.h"
 
 namespace headrace {
 namespace {
@@ -88,16 +89,6 @@ TEST_F(PinnedTest, StreamWaitsForTheBatch) {
   headrace_batch_free(batch);
 }
 
-// A kernel that runs until it is told to end.
-struct Kernel {
-  std::atomic<bool> end = false;
-  static void Run(void* kernel) { static_cast<Kernel*>(kernel)->end.wait(false); }
-  void End() {
-    end = true;
-    end.notify_all();
-  }
-};
-
 TEST_F(PinnedTest, MemoryIsNotOverwrittenWhileAStreamUsesIt) {
   auto loader = StartLoader();
   ASSERT_EQ(ConnectDevice(/*device_batches=*/1), HEADRACE_OK) << headrace_last_error();
@@ -105,9 +96,9 @@ TEST_F(PinnedTest, MemoryIsNotOverwrittenWhileAStreamUsesIt) {
   headrace_batch* batch = Next(iterator);
   TrainerStream stream;
   ASSERT_EQ(headrace_batch_use_on_stream(batch, stream.handle()), HEADRACE_OK) << headrace_last_error();
-  Kernel kernel;
+  fakes::HeldKernel kernel;
   std::vector<int64_t> labels(4);
-  stream.Run(Kernel::Run, &kernel);
+  stream.Run(fakes::HeldKernel::Run, &kernel);
   stream.Read(Tensor(batch, 0), labels.data());
   const headrace_tensor first = Tensor(batch, 0);
   headrace_batch_free(batch);  // the kernel still runs

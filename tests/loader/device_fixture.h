@@ -3,12 +3,12 @@
 
 #include <gmock/gmock.h>
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "common/gpu/context.h"
+#include "tests/fakes/held_kernel.h"
 #include "tests/loader/device_run.h"
 
 namespace headrace::testing {
@@ -18,16 +18,6 @@ inline FakeCudaState State() {
   FakeCudaGetState(&state);
   return state;
 }
-
-// A kernel that runs until it is told to end.
-struct Kernel {
-  std::atomic<bool> end = false;
-  static void Run(void* kernel) { static_cast<Kernel*>(kernel)->end.wait(false); }
-  void End() {
-    end = true;
-    end.notify_all();
-  }
-};
 
 class DeviceTest : public ::testing::Test {
  protected:
@@ -104,9 +94,9 @@ class DeviceTest : public ::testing::Test {
     void Use(const headrace_batch* batch) {
       EXPECT_EQ(headrace_batch_use_on_stream(batch, stream_), HEADRACE_OK) << headrace_last_error();
     }
-    void Run(Kernel* kernel) {
+    void Run(fakes::HeldKernel* kernel) {
       const gpu::PrimaryContext::Current current(*context_);
-      EXPECT_EQ(cuLaunchHostFunc(stream_, Kernel::Run, kernel), gpu::kSuccess);
+      EXPECT_EQ(cuLaunchHostFunc(stream_, fakes::HeldKernel::Run, kernel), gpu::kSuccess);
     }
     void Read(const headrace_tensor& tensor, std::vector<int64_t>* to) {
       const gpu::PrimaryContext::Current current(*context_);

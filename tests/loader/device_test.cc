@@ -68,7 +68,7 @@ TEST_F(DeviceTest, SlotsAreNotFilledWhileStreamsReadThem) {
   Stream one(driver_);
   Stream other(driver_);
   for (int64_t step = 0; step < 24;) {
-    Kernel kernel;
+    fakes::HeldKernel kernel;
     const bool both = step % 8 == 0;
     one.Run(&kernel);
     if (both) other.Run(&kernel);
@@ -186,7 +186,7 @@ TEST_F(DeviceTest, BatchesOutliveTheLoaderThatMadeThem) {
     EXPECT_EQ(State().device_bytes, 2 * kRing) << "this loader's, and the one of the batch that is kept";
     EXPECT_EQ(Values(kept), Range(0));
   }
-  Kernel kernel;
+  fakes::HeldKernel kernel;
   stream.Use(kept);
   stream.Run(&kernel);
   std::vector<int64_t> read;
