@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "operator/kube/object.h"
 #include "operator/kube/transport.h"
+#include "operator/kube/watch_line.h"
 
 namespace headrace::kube {
 namespace {
@@ -16,15 +17,6 @@ using nlohmann::json;
 constexpr size_t kMaxEventBytes = 64 << 20;
 
 constexpr char kListEnds[] = "k8s.io/initial-events-end";  // an annotation of the bookmark behind a streamed list
-
-// An event without its object's managedFields, which are a third of it and never looked at. Discarded if it is no JSON.
-json ParseEvent(std::string_view line) {
-  constexpr int kInMetadata = 3;  // {"object": {"metadata": {"managedFields": ...
-  const auto keep = [](int depth, json::parse_event_t what, const json& parsed) {
-    return what != json::parse_event_t::key || depth != kInMetadata || parsed != "managedFields";
-  };
-  return json::parse(line, keep, /*allow_exceptions=*/false);
-}
 
 bool Expired(const Status& status) { return status.code() == Code::kExhausted; }
 
@@ -164,7 +156,7 @@ Status Informer::OnBytes(std::string_view bytes) {
 
 Status Informer::OnLine(std::string_view line) {
   if (line.empty()) return {};
-  json event = ParseEvent(line);
+  json event = ParseWatchLine(line);
   const std::string type = StringAt(event, {"type"});
   if (type.empty() || !event.contains("object") || !event["object"].is_object())
     return Unavailable("watch event is not an event: " + std::string(line.substr(0, 100)));
