@@ -6,6 +6,7 @@
 #include "cli/input_file.h"
 #include "common/spec/names.h"
 #include "operator/admission/inject.h"
+#include "operator/admission/pod_shape.h"
 #include "operator/admission/workload.h"
 
 namespace headrace::cli {
@@ -54,6 +55,7 @@ Result<json> InjectOne(const json& object, const json::json_pointer& at, const L
 Result<json> InjectDocument(const YamlDocument& document, const InjectionOptions& options, Injection* injection) {
   const json& object = *document.value;
   const std::optional<json::json_pointer> at = object.is_object() ? PodOf(object) : std::nullopt;
+  if (at) RETURN_IF_ERROR(at->empty() ? op::CheckPodShape(object) : op::CheckOwnerShape(object));
   const std::string name = at ? LabelOf(object.at(*at)) : "";
   if (name.empty()) return object;
   ASSIGN_OR_RETURN(const LocalInput input, FindInput(name, options.input_files));

@@ -38,7 +38,7 @@ class Patch {
   }
   void Insert(const json& object, const std::string& path, const char* key, const std::string& position, json value) {
     const std::string list = path + "/" + key;
-    if (!object.contains(key) && made_.insert(list).second) Add(list, json::array());
+    if (!kube::HasAt(object, {key}) && made_.insert(list).second) Add(list, json::array());
     Add(list + "/" + position, std::move(value));
   }
   json Take() && { return std::move(operations_); }
@@ -287,7 +287,7 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     stripped.patch.insert(stripped.patch.end(), again.begin(), again.end());
     return std::move(stripped.patch);
   }
-  if (!pod.contains("spec") || kube::ListAt(pod["spec"], {"containers"}).empty()) {
+  if (kube::ListAt(pod, {"spec", "containers"}).empty()) {
     return InvalidArgument("spec.containers: the pod has none");
   }
   ASSIGN_OR_RETURN(const std::vector<size_t> trainers, Trainers(pod));
@@ -336,7 +336,7 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     subdomain = names::ServiceName(input_name);
     patch.Add("/spec/subdomain", subdomain);
   }
-  if (!world.host.empty() && !spec.contains("hostname")) patch.Add("/spec/hostname", world.host);
+  if (!world.host.empty() && !kube::HasAt(spec, {"hostname"})) patch.Add("/spec/hostname", world.host);
   json env = LoaderEnv(world, replicas, data_dir);
   AppendCredentials(input, &env);
   json ports = json::array({{{"name", names::kLoaderPortName}, {"containerPort", names::kLoaderPort}}});
@@ -371,12 +371,12 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
     patch.Append(container, path, "volumeMounts", {{"name", names::kRunVolume}, {"mountPath", names::kRunDir}});
     patch.Append(container, path, "env", {{"name", names::kEnvDir}, {"value", names::kRunDir}});
     if (claim && !NamesClaim(container, *claim)) {
-      if (!container.contains("resources")) patch.Add(path + "/resources", json::object());
-      patch.Append(container.value("resources", json::object()), path + "/resources", "claims", ClaimEntry(*claim));
+      if (!kube::HasAt(container, {"resources"})) patch.Add(path + "/resources", json::object());
+      patch.Append(kube::ObjectAt(container, {"resources"}), path + "/resources", "claims", ClaimEntry(*claim));
     }
   }
 
-  if (!pod.contains("metadata") || !pod["metadata"].contains("annotations")) {
+  if (!kube::HasAt(pod, {"metadata", "annotations"})) {
     patch.Add("/metadata/annotations", json::object());
   }
   patch.Add("/metadata/annotations/" + EscapePointer(names::kInjectedAnnotation), plan.hash);

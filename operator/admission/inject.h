@@ -27,8 +27,9 @@ struct LoaderOptions {
 // The patch that gives `pod` (or a pod template: an object with metadata and spec) its loader. `input` is the
 // DistributedInput: its name, its volumes and the name of its Secret are used; all else comes from `plan`, to which the
 // pod is pinned. An empty array if the pod has been injected before and nothing of it is missing; else what is left is
-// taken out and all of it put in again. Errors: InvalidArgument where the pod already uses a name or path that Headrace
-// needs, names a container that it does not have, or the loader is given too little memory for its rings.
+// taken out and all of it put in again. REQUIRES: CheckPodShape(pod) is ok (pod_shape.h). Errors: InvalidArgument where
+// the pod already uses a name or path that Headrace needs, names a container that it does not have, or the loader is
+// given too little memory for its rings.
 Result<nlohmann::json> InjectPatch(const nlohmann::json& pod, const nlohmann::json& input, const Plan& plan,
                                    const World& world, const LoaderOptions& loader);
 

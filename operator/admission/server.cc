@@ -15,6 +15,7 @@
 #include "common/net/base64.h"
 #include "common/spec/names.h"
 #include "common/spec/plan.h"
+#include "operator/admission/pod_shape.h"
 #include "operator/admission/reinjection.h"
 #include "operator/admission/review_shape.h"
 #include "operator/admission/run_plans.h"
@@ -58,6 +59,9 @@ Verdict Denied(std::string_view reason, std::string message, int code = 403) {
   verdict.message = std::move(message);
   return verdict;
 }
+
+// No API server sends such an object.
+Verdict Malformed(const Status& why) { return Denied("Malformed", "headrace: " + why.message(), 400); }
 
 // Levenshtein's distance; `limit` where it is that or more.
 size_t EditDistance(std::string_view a, std::string_view b, size_t limit) {
@@ -111,7 +115,9 @@ class Reviewer {
     Verdict verdict;
     int http_status = 200;
     try {
-      verdict = of_template ? ReviewJob(review["request"]) : ReviewPod(review["request"]);
+      const json& request = review["request"];
+      const Status shape = CheckRequestShape(request);
+      verdict = !shape.ok() ? Malformed(shape) : of_template ? ReviewJob(request) : ReviewPod(request);
     } catch (const std::exception& error) {
       log::Error("admission review failed", {{"uid", uid}, {"error", error.what()}});
       verdict = Denied("InternalError", std::string("headrace: internal error: ") + error.what(), 500);
@@ -148,8 +154,9 @@ class Reviewer {
 
   Verdict ReviewPod(const json& request) const {
     if (!Creates(request, "pods")) return Skipped("NotAPodCreation");
-    const json& pod = request.at("object");
+    const json& pod = kube::ObjectAt(request, {"object"});
     if (kube::LabelOf(pod, names::kInputLabel).empty()) return Skipped("NotOptedIn");
+    if (const Status shape = CheckPodShape(pod); !shape.ok()) return Malformed(shape);
     if (IsInjected(pod) && IsWhole(pod)) return Skipped("AlreadyInjected");
     const std::string name_space = kube::StringAt(request, {"namespace"});
     Asked asked;
@@ -174,11 +181,12 @@ class Reviewer {
 
   Verdict ReviewJob(const json& request) const {
     if (!Creates(request, "jobs")) return Skipped("NotAJobCreation");
-    const json& job = request.at("object");
-    const json made = job.value("/spec/template"_json_pointer, json::object());
+    const json& job = kube::ObjectAt(request, {"object"});
+    const json& made = kube::ObjectAt(job, {"spec", "template"});
     if (kube::LabelOf(job, names::kInjectTemplateLabel) != "true" || kube::LabelOf(made, names::kInputLabel).empty()) {
       return Skipped("NotOptedIn");
     }
+    if (const Status shape = CheckOwnerShape(job); !shape.ok()) return Malformed(shape);
     if (IsInjected(made) && IsWhole(made)) return Skipped("AlreadyInjected");
     Asked asked;
     if (const auto refusal = Find(made, kube::StringAt(request, {"namespace"}), &asked)) return *refusal;
@@ -234,7 +242,7 @@ class Reviewer {
   static Verdict NotATrainer(const json& pod) {
     Verdict verdict = Skipped("NotATrainer");
     if (!kube::AnnotationOf(pod, names::kNotInjectedAnnotation).empty()) return verdict;
-    if (!pod.contains("/metadata/annotations"_json_pointer)) {
+    if (!kube::HasAt(pod, {"metadata", "annotations"})) {
       verdict.patch.push_back({{"op", "add"}, {"path", "/metadata/annotations"}, {"value", json::object()}});
     }
     verdict.patch.push_back({{"op", "add"},

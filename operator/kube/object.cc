@@ -26,6 +26,11 @@ std::string StringAt(const json& object, std::initializer_list<std::string_view>
   return found && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+bool HasAt(const json& object, std::initializer_list<std::string_view> path) {
+  const json* found = Find(object, path);
+  return found != nullptr && !found->is_null();
+}
+
 const json& ListAt(const json& object, std::initializer_list<std::string_view> path) {
   static const json empty = json::array();
   const json* found = Find(object, path);

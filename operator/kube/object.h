@@ -20,6 +20,8 @@ std::string AnnotationOf(const nlohmann::json& object, std::string_view annotati
 
 // The string at object[a][b]...; empty if there is none.
 std::string StringAt(const nlohmann::json& object, std::initializer_list<std::string_view> path);
+// Whether there is a value; null is none.
+bool HasAt(const nlohmann::json& object, std::initializer_list<std::string_view> path);
 // The list, or the object, there; an empty one if there is none. Points into `object`, or lives for ever.
 const nlohmann::json& ListAt(const nlohmann::json& object, std::initializer_list<std::string_view> path);
 const nlohmann::json& ObjectAt(const nlohmann::json& object, std::initializer_list<std::string_view> path);

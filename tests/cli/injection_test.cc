@@ -88,6 +88,8 @@ TEST(InjectionTest, ErrorsNameThePlaceAndTheRemedy) {
   EXPECT_THAT(missing.message(), HasSubstr("f.yaml:3:1: "));
   EXPECT_THAT(missing.message(), HasSubstr("\"digist\""));
   EXPECT_THAT(missing.message(), HasSubstr("--inputs"));
+  const Status mistyped = InjectText("kind: Pod\nspec: {containers: {name: t}}\n").status();
+  EXPECT_EQ(mistyped.message(), "f.yaml:1:1: spec.containers: the value is an object: write a list of objects");
 }
 
 }  // namespace

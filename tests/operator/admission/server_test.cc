@@ -38,6 +38,31 @@ kube::Object NumbersInput() {
                                            {"spec", {{"source", {{"range", {{"stop", 10}}}}}}}});
 }
 
+json JobCreation() {
+  return {{"uid", "u1"},
+          {"operation", "CREATE"},
+          {"namespace", "ml"},
+          {"resource", {{"group", "batch"}, {"resource", "jobs"}}},
+          {"object",
+           {{"apiVersion", "batch/v1"},
+            {"kind", "Job"},
+            {"metadata", {{"name", "train"}, {"labels", {{"headrace.dev/inject-template", "true"}}}}},
+            {"spec",
+             {{"completions", 2},
+              {"completionMode", "Indexed"},
+              {"template",
+               {{"metadata", {{"labels", {{"headrace.dev/input", "numbers"}}}}},
+                {"spec", {{"containers", json::array({{{"name", "trainer"}}})}}}}}}}}}};
+}
+
+json Answer(const HttpHandler& handler, const char* path, const json& request) {
+  return json::parse(handler({"POST", path, "", ReviewOf(request).dump()}).body).at("response");
+}
+
+json Patched(const json& object, const json& response) {
+  return object.patch(json::parse(DecodeBase64(response.at("patch").get<std::string>()).value()));
+}
+
 class ServerTest : public ::testing::Test {
  protected:
   HttpHandler Handler() {
@@ -85,11 +110,69 @@ TEST_F(ServerTest, LetsOtherOperationsThrough) {
   }
 }
 
+// The field, its value's type, and what to write instead.
+TEST_F(ServerTest, NamesWhatHasAnotherTypeThanItShould) {
+  inputs_.Put(NumbersInput());
+  const HttpHandler handler = Handler();
+  const std::pair<const char*, std::pair<json, std::string>> odd_in_requests[] = {
+      {"/object", {nullptr, "request.object: missing: send what is to be created"}},
+      {"/object", {json::array(), "request.object: [] is a list: write an object"}},
+      {"/dryRun", {"no", "request.dryRun: \"no\" is a text: write true or false"}},
+      {"/namespace", {5, "request.namespace: 5 is a number: write a text"}},
+      {"/object/metadata/labels/x", {5, "metadata.labels[x]: 5 is a number: write a text"}},
+      {"/object/metadata/annotations", {json::array(), "metadata.annotations: [] is a list: write an object of texts"}},
+      {"/object/metadata/ownerReferences", {{1}, "metadata.ownerReferences[0]: 1 is a number: write an object"}},
+      {"/object/spec", {json::array(), "spec: [] is a list: write an object"}},
+      {"/object/spec/containers", {json::object(), "spec.containers: {} is an object: write a list of objects"}},
+      {"/object/spec/containers/0", {"c", "spec.containers[0]: \"c\" is a text: write an object"}},
+      {"/object/spec/containers/0/env",
+       {{{"a", 1}}, "spec.containers[0].env: the value is an object: write a list of objects"}},
+      {"/object/spec/initContainers",
+       {{{{"volumeMounts", true}}}, "spec.initContainers[0].volumeMounts: true is a boolean: write a list of objects"}},
+      {"/object/spec/securityContext",
+       {{{"runAsUser", "me"}}, "spec.securityContext.runAsUser: \"me\" is a text: write a whole number"}},
+  };
+  for (const auto& [path, expected] : odd_in_requests) {
+    json request = CreationOf(OptedIn());
+    request[json::json_pointer(path)] = expected.first;
+    const HttpResponse response = handler({"POST", "/inject-pod", "", ReviewOf(request).dump()});
+    EXPECT_EQ(response.status, 200);
+    const json answer = json::parse(response.body)["response"];
+    EXPECT_EQ(answer["allowed"], false) << path;
+    EXPECT_EQ(answer["status"],
+              json({{"code", 400}, {"reason", "Malformed"}, {"message", "headrace: " + expected.second}}));
+    EXPECT_EQ(counted_, "denied");
+  }
+}
+
+TEST_F(ServerTest, NamesWhatHasAnotherTypeInAJob) {
+  inputs_.Put(NumbersInput());
+  json request = JobCreation();
+  request["object"]["spec"]["completions"] = "2";
+  const json answer = Answer(Handler(), "/inject-template", request);
+  EXPECT_EQ(answer["status"]["message"], "headrace: spec.completions: \"2\" is a text: write a whole number");
+}
+
+// Which some programs write for what is not there.
+TEST_F(ServerTest, NullIsTheSameAsNothing) {
+  inputs_.Put(NumbersInput());
+  json request = CreationOf(OptedIn());
+  json& pod = request["object"];
+  pod["metadata"]["annotations"] = pod["spec"]["volumes"] = pod["spec"]["initContainers"] = nullptr;
+  pod["spec"]["containers"][0]["env"] = pod["spec"]["containers"][0]["volumeMounts"] = nullptr;
+  const json patched = Patched(pod, Answer(Handler(), "/inject-pod", request));
+  const json expected = Patched(OptedIn(), Answer(Handler(), "/inject-pod", CreationOf(OptedIn())));
+  EXPECT_EQ(patched, expected);
+}
+
 TEST_F(ServerTest, AnExceptionIsA500WithTheUid) {
   inputs_.Put(NumbersInput());
-  json no_object = CreationOf(OptedIn());
-  no_object.erase("object");
-  const HttpResponse response = Handler()({"POST", "/inject-pod", "", ReviewOf(no_object).dump()});
+  json odd = *NumbersInput();  // as no API server with our schema has one
+  odd["status"] = json::array();
+  inputs_.Put(std::make_shared<const json>(odd));
+  json of_a_run = CreationOf(OptedIn());
+  of_a_run["object"]["metadata"]["annotations"]["headrace.dev/run"] = "r";
+  const HttpResponse response = Handler()({"POST", "/inject-pod", "", ReviewOf(of_a_run).dump()});
   EXPECT_EQ(response.status, 500);
   const json answer = json::parse(response.body);
   EXPECT_EQ(answer["response"]["uid"], "u1");
@@ -105,23 +188,6 @@ TEST_F(ServerTest, WaitsForAnInputMadeAMomentAgo) {
   informer.join();
   EXPECT_EQ(answer["response"]["allowed"], true) << answer;
   EXPECT_EQ(answer["response"]["patchType"], "JSONPatch");
-}
-
-json JobCreation() {
-  return {{"uid", "u1"},
-          {"operation", "CREATE"},
-          {"namespace", "ml"},
-          {"resource", {{"group", "batch"}, {"resource", "jobs"}}},
-          {"object",
-           {{"apiVersion", "batch/v1"},
-            {"kind", "Job"},
-            {"metadata", {{"name", "train"}, {"labels", {{"headrace.dev/inject-template", "true"}}}}},
-            {"spec",
-             {{"completions", 2},
-              {"completionMode", "Indexed"},
-              {"template",
-               {{"metadata", {{"labels", {{"headrace.dev/input", "numbers"}}}}},
-                {"spec", {{"containers", json::array({{{"name", "trainer"}}})}}}}}}}}}};
 }
 
 TEST_F(ServerTest, WhereManyWaitTheNextIsAnsweredAtOnce) {
@@ -150,14 +216,6 @@ TEST_F(ServerTest, AnswersALargeReview) {
   json large = CreationOf(OptedIn());
   for (int i = 0; i < 30000; ++i) large["object"]["metadata"]["finalizers"].push_back("x");
   EXPECT_EQ(Handler()({"POST", "/inject-pod", "", ReviewOf(large).dump()}).status, 200);
-}
-
-json Answer(const HttpHandler& handler, const char* path, const json& request) {
-  return json::parse(handler({"POST", path, "", ReviewOf(request).dump()}).body).at("response");
-}
-
-json Patched(const json& object, const json& response) {
-  return object.patch(json::parse(DecodeBase64(response.at("patch").get<std::string>()).value()));
 }
 
 TEST_F(ServerTest, AJobThatAsksGetsTheLoaderInItsTemplateSoThatQueuesCountIt) {
