@@ -124,6 +124,7 @@ Status Run(Config config, const Signals& signals) {
        .events = &events,
        .peer_keys = &peer_keys,
        .own_writes = &own_writes,
+       .has_time = [&](const std::string& key) { return queue.HasTimeFor(key); },
        .on_write = [&](const std::string& resource, bool written) { probe.OnWrite(resource, written); }});
   std::optional<kube::Controller> controller;
   const auto lead = [&] {

@@ -141,7 +141,7 @@ kube::ControllerProbe Probe::Controller(const std::string& name, int workers) {
   probe.on_reconcile = [&, name](const std::string& result, double seconds) {
     time.Observe(seconds);
     const bool failed = result == "error" || result == "terminal_error" || result == "panic";
-    // Of results, controller-runtime knows success, requeue_after and error.
+    // Of results, controller-runtime knows success, requeue, requeue_after and error.
     all.reconciles.Add({{"controller", name}, {"result", failed ? "error" : result}}).Increment();
     if (failed) errors.Increment();
     if (result == "terminal_error") terminal.Increment();
@@ -220,6 +220,7 @@ std::string Probe::Render(const std::string& queue_name, const kube::WorkQueue& 
   };
   depth("0", stats.news);  // as controller-runtime numbers them
   depth("-100", stats.backlog);
+  depth("-200", stats.put_off);
   metrics_->unfinished.Add(labels).Set(stats.unfinished_seconds);
   metrics_->longest.Add(labels).Set(stats.longest_seconds);
   const ProcessUse use = ReadProcess();

@@ -157,7 +157,7 @@ Watches::Watches(kube::HttpTransport* transport, kube::Client* client, Options o
       {.on_put = [this](const Object& before, const Object& now) { conditions_.OnChange(before.get(), now.get()); },
        .on_delete = [this](const Object& removed) { conditions_.OnChange(removed.get(), nullptr); }});
   add(kube::kPods, names::kInputLabel, SlimPod, InputKeyOf, InputKeyOf);
-  add(kube::kJobs, "", SlimWorkload, TemplateInputKeyOf, nullptr);
+  add(kube::kJobs, "", SlimWorkload, TemplateInputKeyOf, TemplateInputKeyOf);
   add(kube::kStatefulSets, "", SlimWorkload, nullptr, nullptr);
   add(kube::kConfigMaps, names::kInputLabel, SlimPlan, InputKeyOf, InputKeyOf);
   add(kube::kServices, names::kInputLabel, SlimService, nullptr, InputKeyOf);

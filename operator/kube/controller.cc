@@ -43,7 +43,8 @@ void Controller::Process(const std::string& key) {
   const bool panic = !result.empty();
   if (outcome.status.ok()) {
     queue_->Forget(key);
-    result = outcome.requeue_after ? "requeue_after" : "success";
+    result = outcome.put_off ? "requeue" : outcome.requeue_after ? "requeue_after" : "success";
+    if (outcome.put_off) queue_->Add(key, Priority::kPutOff);
     if (outcome.requeue_after) queue_->AddAfter(key, *outcome.requeue_after);
   } else {
     const bool again = panic || Retryable(outcome.status.code());

@@ -17,15 +17,17 @@ class WorkQueue;
 // What a reconcile asks for.
 //   ok, no requeue_after       done; forget the key's failures
 //   ok, requeue_after          look again then; forget the key's failures
+//   ok, put_off                look again when no other key waits for more than that; forget the key's failures
 //   Retryable(status.code())   look again after the key's backoff
 //   any other error            terminal: logged and counted; the next event brings the key back
 struct Outcome {
   Status status;
-  std::optional<std::chrono::milliseconds> requeue_after;
+  std::optional<std::chrono::milliseconds> requeue_after = {};
+  bool put_off = false;
 };
 
 struct ControllerProbe {
-  // result: "success", "requeue_after", "error", "terminal_error" or "panic".
+  // result: "success", "requeue", "requeue_after", "error", "terminal_error" or "panic".
   std::function<void(const std::string& result, double seconds)> on_reconcile;
   std::function<void(int delta)> on_active;  // +1 as a worker starts a key, -1 as it ends
 };

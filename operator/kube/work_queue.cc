@@ -128,6 +128,13 @@ void WorkQueue::Done(const std::string& key) {
   if (const auto dirty = dirty_.find(key); dirty != dirty_.end()) LineUp(key, dirty->second);
 }
 
+bool WorkQueue::HasTimeFor(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = processing_.find(key);
+  if (it != processing_.end() && it->second.priority == Priority::kPutOff) return true;
+  return ready_.empty() || ready_.begin()->first.first == Priority::kPutOff;
+}
+
 void WorkQueue::ShutDown() {
   const std::lock_guard lock(mutex_);
   shut_down_ = true;
@@ -141,7 +148,13 @@ void WorkQueue::ShutDown() {
 WorkQueue::Stats WorkQueue::GetStats() const {
   const std::lock_guard lock(mutex_);
   Stats stats;
-  for (const auto& [place, key] : ready_) ++(place.first == Priority::kNews ? stats.news : stats.backlog);
+  for (const auto& [place, key] : ready_) {
+    switch (place.first) {
+      case Priority::kNews: ++stats.news; break;
+      case Priority::kBacklog: ++stats.backlog; break;
+      case Priority::kPutOff: ++stats.put_off; break;
+    }
+  }
   const TimePoint now = options_.now();
   for (const auto& [key, processing] : processing_) {
     const double seconds = SecondsBetween(processing.since, now);

@@ -3,7 +3,7 @@
 //   while (auto key = queue.Get()) { Reconcile(*key); queue.Done(*key); }
 //
 // A key added while it is being worked on comes again after Done. News passes the backlog, as in controller-runtime's
-// priority queue; of one priority, who came first is first. Thread-safe.
+// priority queue, and both pass what is put off; of one priority, who came first is first. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -22,6 +22,7 @@ namespace headrace::kube {
 enum class Priority {
   kNews,     // something changed
   kBacklog,  // it was there before, and is looked at since nobody knows what was missed
+  kPutOff,   // what is left to do for it, nobody waits for
 };
 
 class WorkQueue {
@@ -57,12 +58,16 @@ class WorkQueue {
   std::optional<std::string> TryGet();
   void Done(const std::string& key);
 
+  // Whether now is the time for what can be put off: `key`, which is being worked on, was taken as such, or none waits
+  // that would pass it.
+  bool HasTimeFor(const std::string& key) const;
+
   // Wakes all Get calls for good; what waits is dropped.
   void ShutDown();
 
   struct Stats {
-    size_t news = 0, backlog = 0;   // keys that wait
-    double unfinished_seconds = 0;  // sum over the keys being worked on
+    size_t news = 0, backlog = 0, put_off = 0;  // keys that wait
+    double unfinished_seconds = 0;              // sum over the keys being worked on
     double longest_seconds = 0;
   };
   Stats GetStats() const;

@@ -38,6 +38,22 @@ Status ApplyObjects(const ApplyDeps& deps, const Observed& observed, const Decis
 
 }  // namespace
 
+Status ApplyStatus(const ApplyDeps& deps, const Observed& observed, const Decision& decision) {
+  if (kube::ObjectAt(*observed.input, {"status"}) == decision.status) {
+    if (deps.on_write) deps.on_write(kube::kInputs.plural, false);
+    return {};
+  }
+  // No resourceVersion: the operator alone owns the status, and each decision holds the whole of it.
+  ASSIGN_OR_RETURN(const json written,
+                   deps.client->ApplyStatus(
+                       kube::kInputs, {{"apiVersion", kube::kInputs.api_version()},
+                                       {"kind", kube::kInputs.kind},
+                                       {"metadata", {{"name", observed.name}, {"namespace", observed.name_space}}},
+                                       {"status", decision.status}}));
+  Note(deps, observed, deps.caches.inputs, kube::kInputs, written);
+  return {};
+}
+
 Status Apply(const ApplyDeps& deps, const Observed& observed, const Decision& decision) {
   const json& input = *observed.input;
   if (const Status applied = ApplyObjects(deps, observed, decision); !applied.ok()) {
@@ -47,18 +63,7 @@ Status Apply(const ApplyDeps& deps, const Observed& observed, const Decision& de
     }
     return applied;
   }
-  if (kube::ObjectAt(input, {"status"}) == decision.status) {
-    if (deps.on_write) deps.on_write(kube::kInputs.plural, false);
-  } else {
-    // No resourceVersion: the operator alone owns the status, and each decision holds the whole of it.
-    ASSIGN_OR_RETURN(const json written,
-                     deps.client->ApplyStatus(
-                         kube::kInputs, {{"apiVersion", kube::kInputs.api_version()},
-                                         {"kind", kube::kInputs.kind},
-                                         {"metadata", {{"name", observed.name}, {"namespace", observed.name_space}}},
-                                         {"status", decision.status}}));
-    Note(deps, observed, deps.caches.inputs, kube::kInputs, written);
-  }
+  RETURN_IF_ERROR(ApplyStatus(deps, observed, decision));
   for (const DecidedEvent& event : decision.events) {
     deps.events->Record(input, event.type, event.reason, event.action, event.note);
   }

@@ -26,4 +26,7 @@ struct ApplyDeps {
 // Stops at the first failure: the status is written only when everything that it speaks of exists.
 Status Apply(const ApplyDeps& deps, const Observed& observed, const Decision& decision);
 
+// The status alone, if it changed: of a decision whose rest is put off.
+Status ApplyStatus(const ApplyDeps& deps, const Observed& observed, const Decision& decision);
+
 }  // namespace headrace::op

@@ -28,6 +28,9 @@ struct Decision {
   std::vector<DecidedEvent> events;       // recorded once the status is written
   std::optional<PeerKeysStep> peer_keys;  // making keys is random, so it is left to apply
   std::optional<std::chrono::milliseconds> look_again;
+  // Nobody uses what is to be made, all of it: others may come first, but for the status, by which people see whether
+  // the input is right. What is decided later then has the events of now.
+  bool can_wait = false;
 };
 
 // One run as its pods show it.

@@ -59,8 +59,9 @@ std::optional<Observed> Observe(const Caches& caches, const std::string& key,
   }
   observed.service = caches.services->Get(observed.name_space + "/" + names::ServiceName(observed.name));
   observed.owners = OwnersOfRuns(caches, observed);
-  // Of interest only when a plan may have to go.
-  if (caches.jobs != nullptr && observed.plans.size() > 1) observed.template_plans = PlansOfTemplates(caches, observed);
+  // Of interest only when a plan may have to go, or the first is not there.
+  const bool asks = observed.plans.size() > 1 || observed.nothing_made();
+  if (caches.jobs != nullptr && asks) observed.template_plans = PlansOfTemplates(caches, observed);
   return observed;
 }
 

@@ -28,6 +28,9 @@ struct Observed {
   std::set<std::string> template_plans;    // hashes of plans that templates of Jobs are pinned to
   std::optional<PeerKeysFacts> peer_keys;  // none: they could not be looked at
   std::chrono::system_clock::time_point now;
+
+  // Whether the caches show nothing that the operator makes for the input.
+  bool nothing_made() const { return plans.empty() && service == nullptr; }
 };
 
 // Pods and ConfigMaps are indexed by InputKeyOf, Jobs by TemplateInputKeyOf (operator/pod/input_key.h): what else is in

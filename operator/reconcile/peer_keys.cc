@@ -142,6 +142,12 @@ Result<PeerKeysFacts> PeerKeys::Look(const std::string& name_space, const std::s
   return facts;
 }
 
+void PeerKeys::PresumeNone(const std::string& name_space, const std::string& secret, WallTime now) {
+  const std::lock_guard lock(mutex_);
+  Seen& seen = seen_[KeyOf(name_space, secret)];
+  if (!seen.facts.exists) seen = {{}, now, {}};
+}
+
 std::optional<PeerKeys::Seen> PeerKeys::Recall(const std::string& key) {
   const std::lock_guard lock(mutex_);
   const auto found = seen_.find(key);

@@ -51,6 +51,9 @@ class PeerKeys {
 
   // As of a minute ago or so. Cheap, but for a Secret that this process has not seen as it is now.
   Result<PeerKeysFacts> Look(const std::string& name_space, const std::string& secret, WallTime now);
+  // The next Look need not ask: nothing of the input was ever made, so neither, most likely, was this Secret. Where it
+  // was, Take comes upon it.
+  void PresumeNone(const std::string& name_space, const std::string& secret, WallTime now);
   // Writes the Secret `metadata` names, as whose metadata it is taken. Conflict if it is not what Look saw last, or
   // somebody else wrote meanwhile: look again.
   Status Take(PeerKeysStep step, const nlohmann::json& metadata, WallTime now);

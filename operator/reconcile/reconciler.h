@@ -1,4 +1,5 @@
-// Brings what exists for one DistributedInput in line with its spec: observe (caches) -> decide (pure) -> apply.
+// Brings what exists for one DistributedInput in line with its spec: observe (caches) -> decide (pure) -> apply. Where
+// many inputs are new at once, each has its status first (docs/decisions/0031-the-status-first-in-a-crowd.md).
 #pragma once
 
 #include <chrono>
@@ -29,6 +30,8 @@ class Reconciler {
     PeerKeys* peer_keys = nullptr;
     OwnWrites* own_writes = nullptr;
     std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;
+    // Whether now is the time for what can wait (WorkQueue::HasTimeFor). Null: always.
+    std::function<bool(const std::string& key)> has_time = {};
     // Called for each object that a reconciliation wants: its resource, and whether it had to be written. May be null.
     std::function<void(const std::string& resource, bool written)> on_write = {};
   };

@@ -29,22 +29,25 @@ bool IsOwnedBy(const json& object, const std::string& uid) {
   return owner != nullptr && kube::StringAt(*owner, {"uid"}) == uid;
 }
 
-void WantConfigMap(Draft& draft, const std::string& name) {
+// Whether it has to be made.
+bool WantConfigMap(Draft& draft, const std::string& name) {
   using namespace std::chrono_literals;
   const Observed& observed = draft.observed;
   const auto existing = std::find_if(observed.plans.begin(), observed.plans.end(),
                                      [&](const kube::Object& map) { return kube::NameOf(*map) == name; });
   if (existing != observed.plans.end()) {
-    if (IsOwnedBy(**existing, kube::UidOf(*observed.input))) return;  // immutable and named by its content: as wanted
+    // Immutable and named by its content: as wanted.
+    if (IsOwnedBy(**existing, kube::UidOf(*observed.input))) return false;
     // Left by an earlier input of this name: the garbage collector would take it from under our pods.
     draft.decision.remove.push_back(*existing);
     draft.decision.look_again = 1000ms;
-    return;
+    return false;
   }
   json map = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", OwnedMetadata(observed, name)}};
   map["immutable"] = true;
   map["data"][names::kPlanFile] = ToJson(*draft.plan).dump(2) + "\n";
   draft.decision.apply.push_back(std::move(map));
+  return true;
 }
 
 }  // namespace
@@ -68,7 +71,9 @@ void PlanRule(Draft& draft) {
   const std::string map_name = names::PlanConfigMapName(draft.observed.name, draft.plan->hash);
   std::string message = "plan " + draft.plan->hash;
   for (const std::string& warning : draft.plan->warnings) message += "; warning: " + warning;
-  if (SetCondition(draft, "Accepted", true, "Accepted", message)) {
+  const bool makes_first = WantConfigMap(draft, map_name) && draft.observed.nothing_made();
+  // If the making was put off, the condition has been there since.
+  if (SetCondition(draft, "Accepted", true, "Accepted", message) || makes_first) {
     draft.decision.events.push_back({kube::EventType::kNormal, "Accepted", "Compile", message});
   }
   const std::string before = kube::StringAt(input, {"status", "plan", "hash"});
@@ -76,7 +81,6 @@ void PlanRule(Draft& draft) {
     draft.decision.events.push_back(
         {kube::EventType::kNormal, "PlanCreated", "Compile", "new runs use plan " + draft.plan->hash});
   }
-  WantConfigMap(draft, map_name);
   status["plan"] = {{"hash", draft.plan->hash}, {"configMap", map_name}};
   status["summary"] = Summary(*draft.plan);
 }

@@ -39,6 +39,8 @@ Decision Decide(const Observed& observed) {
   Draft draft{observed, {}, {}, {}, {}};
   draft.decision.status = json::object();
   for (const auto rule : kRules) rule(draft);
+  const bool used = !draft.runs.empty() || !observed.uninjected.empty() || !observed.template_plans.empty();
+  draft.decision.can_wait = draft.plan && observed.nothing_made() && !used;
   return std::move(draft.decision);
 }
 

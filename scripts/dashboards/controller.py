@@ -75,7 +75,8 @@ PANELS = [
     lines("Length of a reconciliation", "Most of it is the API server's answers.",
           *quantiles("controller_runtime_reconcile_time_seconds", CONTROLLER), unit="s"),
     lines("Queue", "Inputs that wait for a worker, by priority: 0 has changed, -100 was there before its replica led; standbys "
-          "keep all inputs so. One of 0 that only grows: too few workers, or a slow API server.",
+          "keep all inputs so; -200 has its status, and what no pod uses yet is put off. One of 0 that only grows: too few "
+          "workers, or a slow API server.",
           (f"sum by (priority) ({metric('workqueue_depth', CONTROLLER)})", "waiting, {{priority}}"),
           (rate("workqueue_adds_total", CONTROLLER), "added per second"),
           (rate("workqueue_retries_total", CONTROLLER), "tried again per second")),

@@ -23,10 +23,12 @@ TEST_F(ProbeTest, CountsWhatTheQueueDoes) {
   queue_.Add("b");
   queue_.Add("a");
   queue_.Add("c", kube::Priority::kBacklog);
+  queue_.Add("d", kube::Priority::kPutOff);
   const std::string depth = "workqueue_depth{controller=\"distributedinput\",name=\"distributedinput\",priority=";
   EXPECT_TRUE(Shows(depth + "\"0\"} 2"));
   EXPECT_TRUE(Shows(depth + "\"-100\"} 1"));
-  EXPECT_TRUE(Shows("workqueue_adds_total{controller=\"distributedinput\",name=\"distributedinput\"} 3"));
+  EXPECT_TRUE(Shows(depth + "\"-200\"} 1"));
+  EXPECT_TRUE(Shows("workqueue_adds_total{controller=\"distributedinput\",name=\"distributedinput\"} 4"));
   ASSERT_TRUE(queue_.TryGet());
   queue_.AddRateLimited("a");
   queue_.Done("a");

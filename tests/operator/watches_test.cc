@@ -51,6 +51,13 @@ TEST(WatchesTest, TellsWhichInputAChangeConcerns) {
   api.Put(kube::kJobs, {{"metadata", {{"namespace", "ml"}, {"name", "train"}}}, {"spec", {{"completions", 2}}}});
   ASSERT_TRUE(api.WaitUntil([&] { return watches.jobs().Get("ml/train") != nullptr; }));
   EXPECT_TRUE(told({}));
+  api.Put(kube::kJobs, {{"metadata", {{"namespace", "ml"}, {"name", "queued"}}},
+                        {"spec",
+                         {{"template",
+                           {{"metadata",
+                             {{"labels", {{"headrace.dev/input", "views"}}},
+                              {"annotations", {{"headrace.dev/injected-plan", "0123456789abcdef"}}}}}}}}}});
+  EXPECT_TRUE(told({"ml/views"}));
 }
 
 // By name, what there is of each; those of which there are none are left out.

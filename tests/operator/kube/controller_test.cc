@@ -17,12 +17,13 @@ using namespace std::chrono_literals;
 // Runs `reconcile` on one key until `results` many results came, and returns them.
 class ControllerTest : public ::testing::Test {
  protected:
-  std::vector<std::string> Run(size_t results, std::function<Outcome(const std::string&)> reconcile) {
+  std::vector<std::string> Run(size_t results, std::function<Outcome(const std::string&)> reconcile, int workers = 4) {
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<std::string> seen;
     Controller::Options options;
     options.name = "test";
+    options.workers = workers;
     options.probe.on_reconcile = [&](const std::string& result, double) {
       const std::lock_guard lock(mutex);
       seen.push_back(result);
@@ -78,6 +79,19 @@ TEST_F(ControllerTest, RequeueAfterComesAgain) {
                   return ++calls == 1 ? Outcome{{}, 2ms} : Outcome{};
                 }),
             (std::vector<std::string>{"requeue_after", "success"}));
+}
+
+TEST_F(ControllerTest, WhatIsPutOffComesWhenNothingElseWaits) {
+  queue_.Add("ml/other", Priority::kBacklog);
+  std::mutex mutex;
+  std::vector<std::string> keys;
+  const auto reconcile = [&](const std::string& key) -> Outcome {
+    const std::lock_guard lock(mutex);
+    keys.push_back(key);
+    return {.status = {}, .put_off = keys.size() == 1};
+  };
+  EXPECT_EQ(Run(3, reconcile, 1), (std::vector<std::string>{"requeue", "success", "success"}));
+  EXPECT_EQ(keys, (std::vector<std::string>{"ml/clicks", "ml/other", "ml/clicks"}));
 }
 
 }  // namespace

@@ -114,6 +114,32 @@ TEST_F(WorkQueueTest, WhatIsTriedAgainKeepsItsPriority) {
   EXPECT_EQ(queue_.TryGet(), "old");
 }
 
+TEST_F(WorkQueueTest, WhatIsPutOffComesLastAndPassesOnNews) {
+  queue_.Add("put off", Priority::kPutOff);
+  queue_.Add("used after all", Priority::kPutOff);
+  queue_.Add("old", Priority::kBacklog);
+  queue_.Add("new");
+  EXPECT_EQ(queue_.GetStats().put_off, 2u);
+  queue_.Add("used after all");
+  EXPECT_EQ(queue_.GetStats().put_off, 1u);
+  for (const char* key : {"new", "used after all", "old", "put off"}) EXPECT_EQ(queue_.TryGet(), key);
+}
+
+TEST_F(WorkQueueTest, HasTimeForWhatIsPutOffWhileNothingElseWaits) {
+  queue_.Add("a", Priority::kBacklog);
+  queue_.Add("b", Priority::kBacklog);
+  ASSERT_EQ(queue_.TryGet(), "a");
+  EXPECT_FALSE(queue_.HasTimeFor("a")) << "b waits";
+  queue_.Add("a", Priority::kPutOff);
+  queue_.Done("a");
+  ASSERT_EQ(queue_.TryGet(), "b");
+  EXPECT_TRUE(queue_.HasTimeFor("b")) << "a was put off, and b need not be";
+  queue_.Done("b");
+  ASSERT_EQ(queue_.TryGet(), "a");
+  queue_.Add("c");
+  EXPECT_TRUE(queue_.HasTimeFor("a")) << "its turn had come before c did, or it would never come";
+}
+
 TEST_F(WorkQueueTest, StatsSeeDepthAndUnfinishedWork) {
   queue_.Add("a");
   queue_.Add("b");

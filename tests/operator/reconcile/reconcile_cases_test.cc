@@ -3,21 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
-#include "common/net/base64.h"
 #include "common/net/certificates.h"
 #include "common/spec/names.h"
 #include "common/spec/object_names.h"
 #include "common/spec/plan.h"
 #include "operator/kube/object.h"
-#include "operator/pod/injected.h"
-#include "operator/pod/input_key.h"
-#include "operator/reconcile/reconciler.h"
+#include "tests/operator/reconcile/cluster.h"
 #include "tests/operator/yaml_case.h"
 
 namespace headrace::op {
@@ -25,106 +21,14 @@ namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
+using testing::Cluster;
 using testing::LoadYaml;
 using testing::Missing;
+using testing::Numbers;
+using testing::ParseTime;
+using testing::RecordingClient;
+using testing::SecretText;
 using testing::Substitute;
-
-class RecordingClient : public kube::Client {
- public:
-  RecordingClient() : Client(nullptr, {}) {}
-  Result<json> Apply(const kube::Resource& resource, const json& object) override {
-    if (!fail_apply.ok()) return fail_apply;
-    EXPECT_EQ(resource.kind, object.at("kind"));
-    applied.push_back(object);
-    return object;
-  }
-  Result<json> ApplyStatus(const kube::Resource& resource, const json& object) override {
-    EXPECT_EQ(resource.plural, "distributedinputs");
-    statuses.push_back(object.at("status"));
-    return object;
-  }
-  Status Delete(const kube::Resource& resource, const std::string&, const std::string& name,
-                const std::string& uid) override {
-    EXPECT_FALSE(uid.empty());
-    removed.push_back(resource.kind + " " + name);
-    return {};
-  }
-  // Secrets: by name alone.
-  Result<json> Get(const kube::Resource& resource, const std::string& name_space, const std::string& name) override {
-    EXPECT_EQ(resource.kind, "Secret");
-    EXPECT_EQ(name_space + "/" + name, "ml/clicks-headrace-peers");
-    if (secret.is_null()) return NotFound("no such Secret");
-    return secret;
-  }
-  Result<json> GetRemembered(const kube::Resource& resource, const std::string& name_space,
-                             const std::string& name) override {
-    if (remembered) return *remembered;
-    return Get(resource, name_space, name);
-  }
-  Result<json> Create(const kube::Resource& resource, const json& object) override {
-    if (!secret.is_null()) return Conflict("it exists");
-    return Put(resource, object);
-  }
-  Result<json> Replace(const kube::Resource& resource, const json& object) override {
-    EXPECT_EQ(object["metadata"]["resourceVersion"], secret["metadata"]["resourceVersion"]);
-    return Put(resource, object);
-  }
-  Result<json> Put(const kube::Resource& resource, const json& object) {
-    EXPECT_EQ(resource.kind, "Secret");
-    secret = object;
-    secret["metadata"]["resourceVersion"] = std::to_string(++versions);
-    return secret;
-  }
-  json secret;
-  std::optional<Result<json>> remembered;  // what an API server whose cache is behind says of it
-  int versions = 0;
-  Status fail_apply;
-  std::vector<json> applied, statuses;
-  std::vector<std::string> removed;
-};
-
-class RecordingEvents : public kube::EventRecorder {
- public:
-  void Record(const json& regarding, kube::EventType type, const std::string& reason, const std::string&,
-              const std::string& note) override {
-    EXPECT_EQ(regarding.at("kind"), "DistributedInput");
-    events.push_back(std::string(type == kube::EventType::kNormal ? "Normal " : "Warning ") + reason + " " + note);
-  }
-  std::vector<std::string> events;
-};
-
-struct Cluster {
-  kube::Store inputs, services, stateful_sets;
-  kube::Store pods{InputKeyOf}, config_maps{InputKeyOf}, jobs{TemplateInputKeyOf};
-  RecordingClient client;
-  RecordingEvents events;
-  PeerKeys peer_keys{&client};
-  OwnWrites own_writes;
-  std::chrono::system_clock::time_point now{};
-
-  void Put(json object) {
-    const std::string kind = object.at("kind");
-    kube::Store& store = kind == "DistributedInput" ? inputs
-                         : kind == "ConfigMap"      ? config_maps
-                         : kind == "Service"        ? services
-                         : kind == "Job"            ? jobs
-                         : kind == "StatefulSet"    ? stateful_sets
-                                                    : pods;
-    if (kind == "Pod") SlimPod(object);  // as the informer does
-    store.Put(std::make_shared<const json>(std::move(object)));
-  }
-  kube::Outcome Reconcile(const std::string& key) {
-    return Reconciler({&client, &inputs, &pods, &config_maps, &services, &jobs, &stateful_sets, &events, &peer_keys,
-                       &own_writes, [this] { return now; }})
-        .Reconcile(key);
-  }
-};
-
-std::chrono::system_clock::time_point ParseTime(const std::string& text) {
-  std::tm utc{};
-  EXPECT_NE(strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &utc), nullptr) << text;
-  return std::chrono::system_clock::from_time_t(timegm(&utc));
-}
 
 // A ConfigMap as the operator makes it for `spec`.
 json PlanMap(const json& spec, const std::string& created) {
@@ -155,10 +59,6 @@ void MakePeerKeys(Cluster& cluster, const json& given) {
     const Status taken = PeerKeys(&cluster.client).Take(steps.at(past.at("step")), metadata, at);
     EXPECT_TRUE(taken.ok()) << taken.ToString();
   }
-}
-
-std::string SecretText(const json& secret, const char* key) {
-  return DecodeBase64(kube::StringAt(secret, {"data", key})).value_or("");
 }
 
 // What was done to the Secret, as the words of a case.
@@ -235,11 +135,11 @@ TEST_P(ReconcileCase, Acts) {
     input["status"] = cluster.client.statuses[0];
     cluster.Put(input);
   }
-  for (const json& object : cluster.client.applied) cluster.Put(object);
+  cluster.Settle();
   for (const std::string& name : cluster.client.removed) {
     cluster.config_maps.Delete("ml/" + name.substr(name.find(' ') + 1));
   }
-  for (const json& object : cluster.client.applied) cluster.Put(object);
+  cluster.Settle();
   cluster.client.applied.clear();
   cluster.client.statuses.clear();
   cluster.client.removed.clear();
@@ -258,12 +158,6 @@ TEST_P(ReconcileCase, Acts) {
 INSTANTIATE_TEST_SUITE_P(Cases, ReconcileCase,
                          ::testing::ValuesIn(testing::CaseFiles(HEADRACE_SOURCE_DIR "/tests/operator/reconcile/cases")),
                          [](const auto& param) { return testing::CaseName(param.param); });
-
-json Numbers() {
-  return {{"kind", "DistributedInput"},
-          {"metadata", {{"name", "clicks"}, {"namespace", "ml"}, {"uid", "input-1"}, {"generation", 1}}},
-          {"spec", {{"source", {{"range", {{"stop", 10}}}}}}}};
-}
 
 TEST(Reconciler, LeavesAGoneOrGoingInputAlone) {
   Cluster cluster;
@@ -302,9 +196,18 @@ TEST(Reconciler, WaitsForTheCachesToShowWhatItWrote) {
   Cluster cluster;
   cluster.Put(Numbers());
   std::vector<std::string> writes;
-  const Reconciler reconciler({&client, &cluster.inputs, &cluster.pods, &cluster.config_maps, &cluster.services,
-                               &cluster.jobs, &cluster.stateful_sets, &cluster.events, &cluster.peer_keys,
-                               &cluster.own_writes, [&] { return cluster.now; },
+  const Reconciler reconciler({&client,
+                               &cluster.inputs,
+                               &cluster.pods,
+                               &cluster.config_maps,
+                               &cluster.services,
+                               &cluster.jobs,
+                               &cluster.stateful_sets,
+                               &cluster.events,
+                               &cluster.peer_keys,
+                               &cluster.own_writes,
+                               [&] { return cluster.now; },
+                               {},
                                [&](const std::string& resource, bool written) {
                                  writes.push_back(resource + (written ? " written" : " unchanged"));
                                }});
@@ -335,12 +238,32 @@ TEST(Reconciler, ThePlanIsReadBackByTheLoader) {
   EXPECT_EQ(plan->input, "ml/clicks");
 }
 
+TEST(Reconciler, ASecretThatWasThereAfterAllIsRead) {
+  Cluster cluster;
+  cluster.now = ParseTime("2026-01-01T00:00:00Z");
+  json earlier = Numbers();
+  earlier["metadata"]["uid"] = "input-0";
+  cluster.Put(earlier);
+  ASSERT_TRUE(cluster.Reconcile("ml/clicks").status.ok());
+  const json left = cluster.client.secret;
+  cluster.inputs.Delete("ml/clicks");
+  ASSERT_TRUE(cluster.Reconcile("ml/clicks").status.ok());
+
+  cluster.Put(Numbers());
+  EXPECT_EQ(cluster.Reconcile("ml/clicks").status.code(), Code::kConflict);
+  EXPECT_EQ(cluster.client.secret, left);
+  cluster.Settle();
+  EXPECT_TRUE(cluster.Reconcile("ml/clicks").status.ok());
+  EXPECT_NE(SecretText(cluster.client.secret, "ca.crt"), SecretText(left, "ca.crt"));
+}
+
 // Whatever two loaders have of the Secret, as it was at this look or the last, they take each other's certificate.
 TEST(Reconciler, TwelveYearsOfRotationPartNoLoaders) {
   Cluster cluster;
   cluster.now = ParseTime("2026-01-01T00:00:00Z");
   cluster.Put(Numbers());
   ASSERT_TRUE(cluster.Reconcile("ml/clicks").status.ok());
+  cluster.Settle();
   const auto takes = [](const json& one, const json& other) {
     const TlsKeyPair pair = {SecretText(other, "tls.crt"), SecretText(other, "tls.key")};
     std::string bundle = SecretText(one, "ca.crt");
@@ -376,6 +299,7 @@ TEST(Reconciler, KeysThatCannotBeLookedAtKeepNothingElseFromBeingDone) {
   } client;
   Cluster cluster;
   cluster.Put(Numbers());
+  cluster.Put(PlanMap(Numbers()["spec"], "2026-01-01T00:00:00Z"));  // it is not new
   PeerKeys peer_keys(&client);
   const Reconciler reconciler({&client, &cluster.inputs, &cluster.pods, &cluster.config_maps, &cluster.services,
                                &cluster.jobs, &cluster.stateful_sets, &cluster.events, &peer_keys,
@@ -391,6 +315,7 @@ TEST(Reconciler, KeysThatAreNewerThanTheLookStay) {
   cluster.now = ParseTime("2026-01-01T00:00:00Z");
   cluster.Put(Numbers());
   ASSERT_TRUE(cluster.Reconcile("ml/clicks").status.ok());
+  cluster.Settle();
   const json made = cluster.client.secret;
   json spoilt = made;
   spoilt["metadata"]["resourceVersion"] = "0";
