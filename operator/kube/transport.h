@@ -36,11 +36,10 @@ class HttpTransport {
   // Blocks for the whole reply, whatever its status. Errors: Unavailable (nothing, or only part of a reply, arrived).
   virtual Result<HttpReply> Send(const HttpCall& call) = 0;
 
-  // Hands the body of a 2xx reply to `on_bytes` piece by piece, on the calling thread, as it arrives; nothing is
-  // buffered, so a slow consumer slows the server. Blocks until the stream ends. Returns the reply: without body after
-  // a stream, with its body for any other status.
-  // Errors: Unavailable if the connection fails or is silent for `idle_timeout`; Cancelled after `stop`; whatever error
-  // on_bytes returned, which ends the stream.
+  // Hands the body of a 2xx reply to `on_bytes` piece by piece, on the calling thread, as it arrives; little is
+  // buffered (some 100 KiB), so a slow consumer slows the server. Blocks until the stream ends. Returns the reply:
+  // without body after a stream, with its body for any other status. Errors: Unavailable if the connection fails or is
+  // silent for `idle_timeout`; Cancelled after `stop`; whatever error on_bytes returned, which ends the stream.
   virtual Result<HttpReply> Stream(const HttpCall& call, std::chrono::milliseconds idle_timeout, std::stop_token stop,
                                    const std::function<Status(std::string_view)>& on_bytes) = 0;
 };
@@ -51,7 +50,7 @@ struct TransportOptions {
   std::string ca_file;     // read again for each connection; the only authority trusted; required with https
   std::chrono::milliseconds call_timeout{30000};
   size_t max_body_bytes = 256 << 20;
-  int threads = 4;  // of the library's pool; the first transport of the process decides
+  int threads = 2;  // of the library's pool; the first transport of the process decides
 };
 
 // From KUBERNETES_SERVICE_HOST and _PORT and the mounted service account. Errors: NotFound outside a pod.

@@ -2,13 +2,15 @@
 //   one idle timeout per http_client, 30 s   calls share a client; each stream has its own, with its own timeout
 //   dropped connections stay in the pool      the pool is replaced after a failure; one more try, except for POST
 //   redirects copy Authorization             none are followed
-//   unbounded response buffers               own stream buffers: a bounded string, or a rendezvous with the reader
+//   unbounded response buffers               own stream buffers, bounded
 //   chunk sizes are parsed as signed int     a piece larger than kMaxPieceBytes ends the stream
 //   a pool of 40 threads                     initialised first, small; no continuation blocks
 //   the system's authorities are trusted     the store is replaced by one with the given file only
+//   ... and read for each connection, 40 ms  they are said to be in an empty file
 #include <cpprest/astreambuf.h>
 #include <cpprest/http_client.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <pplx/threadpool.h>
 
 #include <atomic>
@@ -16,6 +18,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <sstream>
 
 #include "operator/kube/transport.h"
@@ -29,6 +32,7 @@ using http::client::http_client_config;
 
 constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount/";
 constexpr size_t kMaxPieceBytes = 64 << 20;
+constexpr size_t kMostAhead = 128 << 10;  // of a stream, before the library waits for the reader
 
 Result<std::string> ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -108,13 +112,14 @@ class BodyBuffer : public SinkBuffer {
   std::string body_;
 };
 
-// Where a pool thread that has bytes meets the thread that reads the stream. At most one piece is on offer: the library
-// reads on only when its task is done.
-class Rendezvous : public SinkBuffer {
+// Where the pool's threads leave bytes for the thread that reads the stream, who takes all that there is at a time: the
+// API server sends each event of a watch as a chunk by itself, and to change threads for each takes longer than to read
+// it.
+class Pipe : public SinkBuffer {
  public:
   struct Arrival {
-    std::string_view bytes;  // valid until Taken()
-    bool head = false;       // the status is known
+    std::string bytes;
+    bool head = false;  // the status is known
     bool ended = false;
     std::string error;  // with ended: why; empty for a clean end
   };
@@ -130,57 +135,59 @@ class Rendezvous : public SinkBuffer {
     ended_ = true;
     changed_.notify_all();
   }
-  // The reader leaves: whoever offers bytes from now on is refused.
+  // The reader leaves: whoever brings bytes from now on is refused.
   void Leave() {
-    const std::lock_guard lock(mutex_);
-    left_ = true;
-    if (size_ > 0) Refuse(done_);
-    size_ = 0;
-  }
-  // Blocks until there is news. Bytes are offered only after the head.
-  Arrival Next(const std::stop_token& stop, bool head_seen) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, stop, [&] { return ended_ || (head_ && (!head_seen || size_ > 0)); });
-    if (head_seen && size_ > 0) return {{reinterpret_cast<const char*>(data_), size_}, head_, false, {}};
-    return {{}, head_, ended_, error_};
-  }
-  void Taken() {
-    pplx::task_completion_event<size_t> done;
-    size_t count = 0;
+    std::optional<Held> held;
     {
       const std::lock_guard lock(mutex_);
-      done = done_;
-      count = std::exchange(size_, 0);
+      left_ = true;
+      held.swap(held_);
     }
-    done.set(count);  // outside the lock: the library may offer the next piece from inside
+    if (held) held->done.set_exception(std::runtime_error(kLeft));
+  }
+  // Blocks until there is news. Bytes are given only after the head.
+  Arrival Next(const std::stop_token& stop, bool head_seen) {
+    Arrival arrival;
+    std::optional<Held> held;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, stop, [&] { return ended_ || (head_ && (!head_seen || !bytes_.empty())); });
+      arrival.head = head_;
+      arrival.ended = ended_ && bytes_.empty();
+      if (arrival.ended) arrival.error = error_;
+      if (head_seen) {
+        arrival.bytes.swap(bytes_);
+        held.swap(held_);
+      }
+    }
+    if (held) held->done.set(held->count);  // outside the lock: the library may bring the next piece from inside
+    return arrival;
   }
 
  private:
-  static void Refuse(pplx::task_completion_event<size_t>& done) {
-    done.set_exception(std::runtime_error("the reader left"));
-  }
-  pplx::task<size_t> Consume(const uint8_t* bytes, size_t count) override {
-    if (count == 0) return pplx::task_from_result(count);
-    const std::lock_guard lock(mutex_);
+  // A piece that is in bytes_, and of whose bringing the library hears only when it was taken.
+  struct Held {
     pplx::task_completion_event<size_t> done;
-    if (left_) {
-      Refuse(done);
-    } else {
-      data_ = bytes;
-      size_ = count;
-      done_ = done;
-      changed_.notify_all();
-    }
-    return pplx::create_task(done);
+    size_t count;
+  };
+  static constexpr char kLeft[] = "the reader left";
+
+  pplx::task<size_t> Consume(const uint8_t* bytes, size_t count) override {
+    const std::lock_guard lock(mutex_);
+    if (left_) return pplx::task_from_exception<size_t>(std::runtime_error(kLeft));
+    if (bytes_.empty()) changed_.notify_all();
+    bytes_.append(reinterpret_cast<const char*>(bytes), count);
+    if (bytes_.size() <= kMostAhead) return pplx::task_from_result(count);
+    held_.emplace(Held{{}, count});
+    return pplx::create_task(held_->done);
   }
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
   bool head_ = false, ended_ = false, left_ = false;  // all below guarded by mutex_
   std::string error_;
-  const uint8_t* data_ = nullptr;
-  size_t size_ = 0;
-  pplx::task_completion_event<size_t> done_;
+  std::string bytes_;
+  std::optional<Held> held_;
 };
 
 // The text of whatever a finished task threw; empty if nothing.
@@ -229,27 +236,26 @@ class CpprestTransport : public HttpTransport {
 
   Result<HttpReply> Stream(const HttpCall& call, std::chrono::milliseconds idle_timeout, std::stop_token stop,
                            const std::function<Status(std::string_view)>& on_bytes) override {
-    const auto meeting = std::make_shared<Rendezvous>();
+    const auto pipe = std::make_shared<Pipe>();
     const auto reply = std::make_shared<HttpReply>();
     pplx::cancellation_token_source cancel;
     Result<HttpReply> result = Internal("not run");
     try {
       ASSIGN_OR_RETURN(http::http_request request, Request(call));
-      request.set_response_stream(concurrency::streams::ostream(concurrency::streams::streambuf<uint8_t>(meeting)));
+      request.set_response_stream(concurrency::streams::ostream(concurrency::streams::streambuf<uint8_t>(pipe)));
       http_client client(options_.url, Config(idle_timeout));
-      client.request(request, cancel.get_token()).then([meeting, reply](pplx::task<http::http_response> task) {
-        if (const std::string error = ErrorOf(task); !error.empty()) return meeting->OnEnd(error);
+      client.request(request, cancel.get_token()).then([pipe, reply](pplx::task<http::http_response> task) {
+        if (const std::string error = ErrorOf(task); !error.empty()) return pipe->OnEnd(error);
         const http::http_response response = task.get();
         *reply = HeadOf(response);
-        meeting->OnHead();
-        response.content_ready().then(
-            [meeting](pplx::task<http::http_response> body) { meeting->OnEnd(ErrorOf(body)); });
+        pipe->OnHead();
+        response.content_ready().then([pipe](pplx::task<http::http_response> body) { pipe->OnEnd(ErrorOf(body)); });
       });
-      result = Read(call, *meeting, *reply, stop, on_bytes);
+      result = Read(call, *pipe, *reply, stop, on_bytes);
     } catch (const std::exception& error) {
       result = Failed(call, error.what());
     }
-    meeting->Leave();
+    pipe->Leave();
     cancel.cancel();
     return result;
   }
@@ -274,11 +280,11 @@ class CpprestTransport : public HttpTransport {
     if (pool_ == failed) pool_ = NewPool();
   }
 
-  Result<HttpReply> Read(const HttpCall& call, Rendezvous& meeting, const HttpReply& reply, const std::stop_token& stop,
+  Result<HttpReply> Read(const HttpCall& call, Pipe& pipe, const HttpReply& reply, const std::stop_token& stop,
                          const std::function<Status(std::string_view)>& on_bytes) {
     HttpReply head;
     for (bool head_seen = false;;) {
-      const Rendezvous::Arrival arrival = meeting.Next(stop, head_seen);
+      const Pipe::Arrival arrival = pipe.Next(stop, head_seen);
       if (stop.stop_requested()) return Cancelled(call.method + " " + call.target);
       if (arrival.head && !head_seen) {
         head = reply;
@@ -290,7 +296,6 @@ class CpprestTransport : public HttpTransport {
         } else if (head.body.size() + arrival.bytes.size() <= options_.max_body_bytes) {
           head.body.append(arrival.bytes);
         }
-        meeting.Taken();
       } else if (arrival.ended) {
         if (!arrival.error.empty()) return Failed(call, arrival.error);
         return head;
@@ -370,9 +375,12 @@ Result<std::string> InClusterNamespace() {
 Result<std::unique_ptr<HttpTransport>> MakeTransport(TransportOptions options) {
   if (options.url.starts_with("https://") && options.ca_file.empty())
     return InvalidArgument("url " + options.url + ": https needs a file with the authority's certificate");
-  static std::once_flag pool;
+  static std::once_flag first;
   try {
-    std::call_once(pool, [&] { crossplat::threadpool::initialize_with_threads(options.threads); });
+    std::call_once(first, [&] {
+      ::setenv(X509_get_default_cert_file_env(), "/dev/null", 1);
+      crossplat::threadpool::initialize_with_threads(options.threads);
+    });
     return std::unique_ptr<HttpTransport>(std::make_unique<CpprestTransport>(std::move(options)));
   } catch (const std::exception& error) {
     return InvalidArgument("url " + options.url + ": " + error.what());

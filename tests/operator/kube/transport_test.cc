@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
+#include <thread>
 
 #include "common/net/certificates.h"
 #include "common/net/http_server.h"
@@ -195,6 +199,44 @@ TEST_F(TransportTest, StreamsEachEventAsItComesAndEndsCleanly) {
   ASSERT_TRUE(reply.ok()) << reply.status().ToString();
   EXPECT_EQ(reply->status, 200);
   EXPECT_EQ(received, "one\ntwo\n");
+}
+
+// While the reader is at one piece, the next ones gather: in order, and not without bound.
+TEST_F(TransportTest, ASlowReaderIsWaitedFor) {
+  constexpr size_t kLines = 40, kLineBytes = 100'000;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool sent = false;
+  std::thread writer([&] {
+    api_.WaitUntil([&] { return api_.open_watches() == 1; });
+    for (size_t i = 0; i < kLines; ++i) {
+      if (i == kLines / 2) {
+        const std::lock_guard lock(mutex);
+        sent = true;
+        changed.notify_all();
+      }
+      api_.SendLine(std::string(kLineBytes, static_cast<char>('A' + i)));
+    }
+    api_.EndWatches();
+  });
+  std::string received;
+  size_t largest = 0;
+  const Result<HttpReply> reply = transport().Stream(watch_, 10000ms, {}, [&](std::string_view bytes) {
+    if (received.empty()) {
+      std::unique_lock lock(mutex);
+      changed.wait_for(lock, 10s, [&] { return sent; });
+    }
+    received += bytes;
+    largest = std::max(largest, bytes.size());
+    return Status();
+  });
+  writer.join();
+  ASSERT_TRUE(reply.ok()) << reply.status().ToString();
+  EXPECT_LT(largest, 4 * kLineBytes);
+  std::string expected;
+  for (size_t i = 0; i < kLines; ++i) expected += std::string(kLineBytes, static_cast<char>('A' + i)) + '\n';
+  EXPECT_EQ(received.size(), expected.size());
+  EXPECT_TRUE(received == expected);
 }
 
 TEST_F(TransportTest, StreamOfAnErrorStatusReturnsItsBody) {
