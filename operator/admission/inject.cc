@@ -195,11 +195,13 @@ json LoaderEnv(const World& world, int64_t replicas, const std::string& data_dir
   } else {  // a pod by itself is its own run
     run_id = {{"name", names::kEnvRunId}, {"valueFrom", {{"fieldRef", {{"fieldPath", "metadata.uid"}}}}}};
   }
+  json index = world.index_label.empty() ? Literal(names::kEnvWorkerIndex, std::to_string(world.index))
+                                         : label(names::kEnvWorkerIndex, world.index_label);
+  if (!world.placed) index = Literal(names::kEnvWorkerIndex, kPlaceToCome);
   return json::array({
       Literal(names::kEnvDir, names::kRunDir),
       Literal(names::kEnvPlan, std::string(names::kPlanDir) + "/" + names::kPlanFile),
-      world.index_label.empty() ? Literal(names::kEnvWorkerIndex, std::to_string(world.index))
-                                : label(names::kEnvWorkerIndex, world.index_label),
+      std::move(index),
       Literal(names::kEnvNumWorkers, std::to_string(world.num_workers)),
       Literal(names::kEnvReplicasPerWorker, std::to_string(replicas)),
       std::move(run_id),
@@ -281,7 +283,7 @@ std::vector<std::string> InjectWarnings(const json& pod, const InputSpec& spec) 
 Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, const World& world,
                          const LoaderOptions& loader) {
   if (IsInjected(pod)) {
-    if (IsWhole(pod)) return json::array();
+    if (IsWhole(pod) && (IsPlaced(pod) || !world.placed)) return json::array();
     Stripped stripped = StripInjection(pod);
     ASSIGN_OR_RETURN(const json again, InjectPatch(stripped.pod, input, plan, world, loader));
     stripped.patch.insert(stripped.patch.end(), again.begin(), again.end());
@@ -332,7 +334,7 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
   // Peers find each other by DNS through the input's headless Service, unless the user has one of their own.
   std::string subdomain = kube::StringAt(spec, {"subdomain"});
   if (subdomain.empty()) subdomain = world.subdomain;
-  if (subdomain.empty()) {
+  if (subdomain.empty() && world.placed) {
     subdomain = names::ServiceName(input_name);
     patch.Add("/spec/subdomain", subdomain);
   }
@@ -341,8 +343,10 @@ Result<json> InjectPatch(const json& pod, const json& input, const Plan& plan, c
   AppendCredentials(input, &env);
   json ports = json::array({{{"name", names::kLoaderPortName}, {"containerPort", names::kLoaderPort}}});
   if (AgreesOnEnds(plan, {world.num_workers, 0, replicas})) {
-    ASSIGN_OR_RETURN(const std::string coordinator, Coordinator(pod, world, subdomain));
-    env.push_back(Literal(names::kEnvCoordinator, coordinator));
+    if (world.placed) {
+      ASSIGN_OR_RETURN(const std::string coordinator, Coordinator(pod, world, subdomain));
+      env.push_back(Literal(names::kEnvCoordinator, coordinator));
+    }
     env.push_back(Literal(names::kEnvPeerTlsDir, names::kPeersDir));
     ports.push_back({{"name", names::kPeersPortName}, {"containerPort", names::kPeersPort}});
     json items = json::array();  // not the authority's key

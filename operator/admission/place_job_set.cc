@@ -57,4 +57,18 @@ Place JobSetPlace(const PodFacts& facts) {
   return std::optional(world);
 }
 
+// Declared in workload.h.
+Result<World> WorldOfReplicatedJob(const json& replicated_job, const json& pod_template) {
+  ASSIGN_OR_RETURN(const std::optional<int64_t> annotated, AnnotatedWorkers(pod_template));
+  const json& job = kube::ObjectAt(replicated_job, {"template"});
+  const auto replicas = replicated_job.find("replicas");
+  const int64_t jobs = replicas != replicated_job.end() && replicas->is_number_integer() ? replicas->get<int64_t>() : 1;
+  const std::string step = EitherLabel(pod_template, job, kTrainJobStep);
+  World world;
+  world.placed = false;
+  world.reads_input = step.empty() || step == "trainer";
+  world.num_workers = annotated.value_or(jobs * SpecNumber(job, {"completions"}, 1));
+  return world;
+}
+
 }  // namespace headrace::op

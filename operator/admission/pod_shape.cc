@@ -49,10 +49,18 @@ constexpr Field kMetadata[] = {{"name", Type::kText},         {"generateName", T
                                {"annotations", Type::kTexts}, {"ownerReferences", Type::kObjects, kOwnerReference}};
 constexpr Field kPod[] = {{"metadata", Type::kObject, kMetadata}, {"spec", Type::kObject, kPodSpec}};
 
+constexpr Field kJobSpec[] = {{"completions", Type::kWhole}, {"template", Type::kObject, kPod}};
+constexpr Field kJobTemplate[] = {{"metadata", Type::kObject, kMetadata}, {"spec", Type::kObject, kJobSpec}};
+constexpr Field kReplicatedJob[] = {
+    {"name", Type::kText}, {"replicas", Type::kWhole}, {"template", Type::kObject, kJobTemplate}};
 constexpr Field kOrdinals[] = {{"start", Type::kWhole}};
-constexpr Field kOwnerSpec[] = {{"completions", Type::kWhole},          {"replicas", Type::kWhole},
-                                {"completionMode", Type::kText},        {"serviceName", Type::kText},
-                                {"ordinals", Type::kObject, kOrdinals}, {"template", Type::kObject, kPod}};
+constexpr Field kOwnerSpec[] = {{"completions", Type::kWhole},
+                                {"replicas", Type::kWhole},
+                                {"completionMode", Type::kText},
+                                {"serviceName", Type::kText},
+                                {"ordinals", Type::kObject, kOrdinals},
+                                {"template", Type::kObject, kPod},
+                                {"replicatedJobs", Type::kObjects, kReplicatedJob}};
 constexpr Field kOwner[] = {{"apiVersion", Type::kText},
                             {"kind", Type::kText},
                             {"metadata", Type::kObject, kMetadata},

@@ -16,7 +16,8 @@ Status CheckPodShape(const nlohmann::json& pod);
 // The same of an AdmissionReview's request, but for what is in its object: "request.dryRun: ...".
 Status CheckRequestShape(const nlohmann::json& request);
 
-// The same of a Job, or another owner with a pod's template in spec.template, as WorldOfTemplate reads it.
+// The same of a Job, or another owner with a pod's template in spec.template, as WorldOfTemplate reads it; or of a
+// JobSet.
 Status CheckOwnerShape(const nlohmann::json& owner);
 
 }  // namespace headrace::op

@@ -5,6 +5,7 @@
 
 #include "common/spec/names.h"
 #include "operator/kube/object.h"
+#include "operator/pod/injected.h"
 
 namespace headrace::op {
 namespace {
@@ -103,6 +104,8 @@ bool IsWhole(const json& pod) {
   const json& containers = kube::ListAt(*spec, {"containers"});
   return MountsRun(*loader) && std::any_of(containers.begin(), containers.end(), MountsRun);
 }
+
+bool IsPlaced(const json& pod) { return LoaderVariable(pod, names::kEnvWorkerIndex) != kPlaceToCome; }
 
 Stripped StripInjection(const json& pod) {
   Stripper stripper(pod);

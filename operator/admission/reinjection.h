@@ -22,6 +22,11 @@ bool IsInjected(const nlohmann::json& pod);
 // mounts, and a container that reads. REQUIRES: IsInjected(pod).
 bool IsWhole(const nlohmann::json& pod);
 
+// The index of a loader in a template that is not placed (World::placed): no loader runs with it.
+inline constexpr char kPlaceToCome[] = "told-when-the-pod-is-made";
+// Whether the loader knows its place, if there is a loader.
+bool IsPlaced(const nlohmann::json& pod);
+
 struct Stripped {
   nlohmann::json pod;    // without what Headrace adds, so that it can be injected anew
   nlohmann::json patch;  // the operations that get there

@@ -117,7 +117,7 @@ class Reviewer {
     try {
       const json& request = review["request"];
       const Status shape = CheckRequestShape(request);
-      verdict = !shape.ok() ? Malformed(shape) : of_template ? ReviewJob(request) : ReviewPod(request);
+      verdict = !shape.ok() ? Malformed(shape) : of_template ? ReviewTemplates(request) : ReviewPod(request);
     } catch (const std::exception& error) {
       log::Error("admission review failed", {{"uid", uid}, {"error", error.what()}});
       verdict = Denied("InternalError", std::string("headrace: internal error: ") + error.what(), 500);
@@ -157,7 +157,7 @@ class Reviewer {
     const json& pod = kube::ObjectAt(request, {"object"});
     if (kube::LabelOf(pod, names::kInputLabel).empty()) return Skipped("NotOptedIn");
     if (const Status shape = CheckPodShape(pod); !shape.ok()) return Malformed(shape);
-    if (IsInjected(pod) && IsWhole(pod)) return Skipped("AlreadyInjected");
+    if (IsInjected(pod) && IsWhole(pod) && IsPlaced(pod)) return Skipped("AlreadyInjected");
     const std::string name_space = kube::StringAt(request, {"namespace"});
     Asked asked;
     if (const auto refusal = Find(pod, name_space, &asked)) return *refusal;
@@ -173,29 +173,56 @@ class Reviewer {
     if (!world->reads_input) return NotATrainer(pod);
     const RunPlans::Run run{name_space, kube::NameOf(*asked.input), world->run_id};
     if (auto pinned = run_plans_.Find(run, pod, *asked.input, asked.plan.hash)) asked.plan = std::move(*pinned);
-    Verdict verdict = Inject(pod, asked, *world, IsInjected(pod) ? "Repaired" : "Injected");
+    const char* what = !IsInjected(pod) ? "Injected" : IsPlaced(pod) ? "Repaired" : "Placed";
+    Verdict verdict = Inject(pod, asked, *world, what);
     const bool dry_run = request.value("dryRun", false);
     if (verdict.allowed && !dry_run) run_plans_.Remember(run, pod, asked.plan.hash);
     return verdict;
   }
 
-  Verdict ReviewJob(const json& request) const {
-    if (!Creates(request, "jobs")) return Skipped("NotAJobCreation");
-    const json& job = kube::ObjectAt(request, {"object"});
-    const json& made = kube::ObjectAt(job, {"spec", "template"});
-    if (kube::LabelOf(job, names::kInjectTemplateLabel) != "true" || kube::LabelOf(made, names::kInputLabel).empty()) {
-      return Skipped("NotOptedIn");
+  Verdict ReviewTemplates(const json& request) const {
+    const bool is_set = Creates(request, "jobsets");
+    if (!is_set && !Creates(request, "jobs")) return Skipped("NotAJobCreation");
+    const json& owner = kube::ObjectAt(request, {"object"});
+    if (kube::LabelOf(owner, names::kInjectTemplateLabel) != "true") return Skipped("NotOptedIn");
+    if (const Status shape = CheckOwnerShape(owner); !shape.ok()) return Malformed(shape);
+    const std::string name_space = kube::StringAt(request, {"namespace"});
+    if (is_set) return ReviewJobSet(owner, name_space);
+    const json& made = kube::ObjectAt(owner, {"spec", "template"});
+    return ReviewTemplate(made, "/spec/template", name_space, [&] { return WorldOfTemplate(owner, made); });
+  }
+
+  // Its replicated jobs that read an input, each by itself.
+  Verdict ReviewJobSet(const json& set, const std::string& name_space) const {
+    Verdict all = Skipped("NotOptedIn");
+    const json& jobs = kube::ListAt(set, {"spec", "replicatedJobs"});
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      const json& made = kube::ObjectAt(jobs[i], {"template", "spec", "template"});
+      const std::string at = "/spec/replicatedJobs/" + std::to_string(i) + "/template/spec/template";
+      Verdict one = ReviewTemplate(made, at, name_space, [&] { return WorldOfReplicatedJob(jobs[i], made); });
+      if (!one.allowed) {
+        one.message = "spec.replicatedJobs[" + std::to_string(i) + "]: " + one.message;
+        return one;
+      }
+      if (all.patch.empty()) all.result = one.result, all.reason = one.reason;
+      all.patch.insert(all.patch.end(), one.patch.begin(), one.patch.end());
+      all.warnings.insert(all.warnings.end(), one.warnings.begin(), one.warnings.end());
     }
-    if (const Status shape = CheckOwnerShape(job); !shape.ok()) return Malformed(shape);
+    return all;
+  }
+
+  // `at`: where the template is in the object, as a JSON Pointer.
+  Verdict ReviewTemplate(const json& made, const std::string& at, const std::string& name_space,
+                         const std::function<Result<World>()>& find_world) const {
+    if (kube::LabelOf(made, names::kInputLabel).empty()) return Skipped("NotOptedIn");
     if (IsInjected(made) && IsWhole(made)) return Skipped("AlreadyInjected");
     Asked asked;
-    if (const auto refusal = Find(made, kube::StringAt(request, {"namespace"}), &asked)) return *refusal;
-    const Result<World> world = WorldOfTemplate(job, made);
+    if (const auto refusal = Find(made, name_space, &asked)) return *refusal;
+    const Result<World> world = find_world();
     if (!world.ok()) return Denied("NoRank", "headrace: " + world.status().message());
+    if (!world->reads_input) return Skipped("NotATrainer");
     Verdict verdict = Inject(made, asked, *world, "Template");
-    for (json& operation : verdict.patch) {
-      operation["path"] = "/spec/template" + operation["path"].get<std::string>();
-    }
+    for (json& operation : verdict.patch) operation["path"] = at + operation["path"].get<std::string>();
     return verdict;
   }
 

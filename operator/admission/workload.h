@@ -30,6 +30,7 @@ struct World {
   std::string coordinator;
   std::string owner;        // "JobSet/train/worker", where the pod's controller is not what users know; else empty
   bool reads_input = true;  // false: another step of the workload, which gets no loader
+  bool placed = true;       // false: of a template, whose pods are told their place when they are made
 };
 
 // The object of that kind ("Job", "StatefulSet") and name in the pod's namespace; null if it is not known (yet).
@@ -44,5 +45,9 @@ Result<World> FindWorld(const nlohmann::json& pod, const FindOwner& find_owner);
 // The place that pods made from the template of `owner` (a Job or StatefulSet, as written by a user) will have. Any
 // other kind has one worker, unless the template's annotation says otherwise.
 Result<World> WorldOfTemplate(const nlohmann::json& owner, const nlohmann::json& pod_template);
+
+// The same of a JobSet's replicated job. No label holds the index of its pods, so they are not placed yet: the size of
+// the run is all that is said.
+Result<World> WorldOfReplicatedJob(const nlohmann::json& replicated_job, const nlohmann::json& pod_template);
 
 }  // namespace headrace::op

@@ -263,6 +263,103 @@ TEST_F(ServerTest, ATemplateIsRefusedAsItsPodsWouldBe) {
   EXPECT_EQ(no_rank["status"]["reason"], "NoRank");
 }
 
+json JobSetCreation() {
+  const json made = JobCreation()["object"]["spec"]["template"];
+  json driver = made;
+  driver["metadata"].erase("labels");
+  return {
+      {"uid", "u1"},
+      {"operation", "CREATE"},
+      {"namespace", "ml"},
+      {"resource", {{"group", "jobset.x-k8s.io"}, {"resource", "jobsets"}}},
+      {"object",
+       {{"apiVersion", "jobset.x-k8s.io/v1alpha2"},
+        {"kind", "JobSet"},
+        {"metadata", {{"name", "set"}, {"labels", {{"headrace.dev/inject-template", "true"}}}}},
+        {"spec",
+         {{"replicatedJobs",
+           json::array({{{"name", "driver"}, {"template", {{"spec", {{"template", driver}}}}}},
+                        {{"name", "workers"},
+                         {"replicas", 2},
+                         {"template",
+                          {{"spec", {{"completions", 4}, {"completionMode", "Indexed"}, {"template", made}}}}}}})}}}}}};
+}
+
+// As the JobSet's controller, and then the Job's, make one of the second Job's pods.
+json PodOfSet(const json& made) {
+  json pod = made;
+  pod["metadata"]["labels"].update({{"batch.kubernetes.io/job-completion-index", "3"},
+                                    {"jobset.sigs.k8s.io/jobset-name", "set"},
+                                    {"jobset.sigs.k8s.io/replicatedjob-name", "workers"},
+                                    {"jobset.sigs.k8s.io/replicatedjob-replicas", "2"},
+                                    {"jobset.sigs.k8s.io/job-index", "1"},
+                                    {"jobset.sigs.k8s.io/restart-attempt", "0"}});
+  pod["metadata"]["ownerReferences"] = json::array(
+      {{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", "set-workers-1"}, {"uid", "j1"}, {"controller", true}}});
+  pod["spec"]["hostname"] = "set-workers-1-3";
+  pod["spec"]["subdomain"] = "set";
+  return pod;
+}
+
+TEST_F(ServerTest, AJobSetThatAsksGetsTheLoaderAndItsPodsTheirPlaces) {
+  inputs_.Put(NumbersInput());
+  jobs_.Put(std::make_shared<const json>(
+      json{{"metadata",
+            {{"name", "set-workers-1"},
+             {"namespace", "ml"},
+             {"uid", "j1"},
+             {"ownerReferences", {{{"kind", "JobSet"}, {"name", "set"}, {"uid", "s1"}, {"controller", true}}}}}},
+           {"spec", {{"completions", 4}}}}));
+  const HttpHandler handler = Handler();
+  const json response = Answer(handler, "/inject-template", JobSetCreation());
+  ASSERT_EQ(response["allowed"], true) << response;
+  json request = JobSetCreation();
+  const json set = Patched(request["object"], response);
+  EXPECT_EQ(set["spec"]["replicatedJobs"][0], request["object"]["spec"]["replicatedJobs"][0]) << "it reads no input";
+  const json& made = set["spec"]["replicatedJobs"][1]["template"]["spec"]["template"];
+  const auto env_of = [](const json& pod) {
+    json env;
+    for (const json& variable : pod["spec"]["initContainers"][0]["env"]) {
+      env[variable["name"].get<std::string>()] = variable.value("value", "");
+    }
+    return env;
+  };
+  EXPECT_EQ(env_of(made)["HEADRACE_NUM_WORKERS"], "8");
+  EXPECT_EQ(env_of(made)["HEADRACE_WORKER_INDEX"], "told-when-the-pod-is-made");
+  EXPECT_FALSE(made["spec"].contains("subdomain")) << "the JobSet's";
+
+  const json created = PodOfSet(made);
+  const json placed = Answer(handler, "/inject-pod", CreationOf(created));
+  ASSERT_EQ(placed["allowed"], true) << placed;
+  const json pod = Patched(created, placed);
+  EXPECT_EQ(pod["spec"]["initContainers"].size(), 1u);
+  EXPECT_EQ(env_of(pod)["HEADRACE_WORKER_INDEX"], "7");
+  EXPECT_EQ(env_of(pod)["HEADRACE_NUM_WORKERS"], "8");
+  EXPECT_EQ(env_of(pod)["HEADRACE_RUN_ID"], "s1/workers/0");
+  EXPECT_EQ(env_of(pod)["HEADRACE_COORDINATOR"], "set-workers-0-0.set:9465");
+  EXPECT_EQ(pod["spec"]["initContainers"][0]["resources"], made["spec"]["initContainers"][0]["resources"])
+      << "what was counted";
+
+  // Had the template not asked, the pod would be the same.
+  const json bare = PodOfSet(JobCreation()["object"]["spec"]["template"]);
+  EXPECT_EQ(pod, Patched(bare, Answer(handler, "/inject-pod", CreationOf(bare))));
+  // And again changes nothing.
+  EXPECT_FALSE(Answer(handler, "/inject-pod", CreationOf(pod)).contains("patch"));
+  request["object"] = set;
+  EXPECT_FALSE(Answer(handler, "/inject-template", request).contains("patch"));
+}
+
+TEST_F(ServerTest, AJobSetIsRefusedNamingTheJob) {
+  const json missing = Answer(Handler(), "/inject-template", JobSetCreation());
+  EXPECT_EQ(missing["allowed"], false);
+  EXPECT_TRUE(missing["status"]["message"].get<std::string>().starts_with("spec.replicatedJobs[1]: no Distributed"));
+  inputs_.Put(NumbersInput());
+  json odd = JobSetCreation();
+  odd["object"]["spec"]["replicatedJobs"][1]["replicas"] = "2";
+  EXPECT_EQ(Answer(Handler(), "/inject-template", odd)["status"]["message"],
+            "headrace: spec.replicatedJobs[1].replicas: \"2\" is a text: write a whole number");
+}
+
 // The cache of pods is behind: the first pod of the run has not come back yet when the input changes.
 TEST_F(ServerTest, ARunKeepsItsPlanThoughTheCachesLag) {
   const auto put = [&](int stop) {
