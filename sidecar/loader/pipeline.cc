@@ -46,7 +46,7 @@ bool Cuts(const Plan& plan, const Topology& sharing, const SourceContext& source
            (batch != nullptr && batch->buckets);
   });
   return plan.effective_policy == AutoShardPolicy::kData && sharing.num_workers > 1 && !looks &&
-         source.files.remote.empty();
+         !source.files.any_remote();
 }
 
 MakeDecoder SourceDecoder(const InputSpec& spec, SourceContext* source) {
@@ -221,7 +221,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   FileTable files;
   if (const auto* source = std::get_if<FilesSource>(&plan.spec.source)) {
     ASSIGN_OR_RETURN(files, ListFiles(*source, data_dir));
-    RETURN_IF_ERROR(FillFeatures(&plan.spec, &files));
+    RETURN_IF_ERROR(FillFeatures(&plan.spec, files));
   }
   // Workers that read everything by themselves should not all see it in one order.
   const bool alone = SharingTopology(plan, topology).num_workers < topology.num_workers;
@@ -263,7 +263,9 @@ Result<std::unique_ptr<FeedEpoch>> Pipeline::Start(const ring::Position& start) 
 }
 
 Result<bool> Pipeline::ReadsAll() {
-  if (source_.format == nullptr || source_.format->framer == nullptr || source_.files.paths.empty()) return false;
+  if (source_.format == nullptr || source_.format->framer == nullptr) return false;
+  ASSIGN_OR_RETURN(const bool any, source_.files.Has(0));
+  if (!any) return false;
   if (!source_.cuts) return true;
   // Of what is compressed no place can be sought.
   std::atomic<uint64_t> not_data{0};

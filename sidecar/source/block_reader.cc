@@ -16,7 +16,7 @@ class BlockReader : public Stream<Record> {
         indexing_(context.cuts),
         pool_(context.blocks),
         quarantine_(context.quarantine),
-        path_(context.files.paths[file]),
+        path_(context.files.path(file)),
         bytes_(std::move(bytes)),
         framer_(std::move(framer)) {}
 

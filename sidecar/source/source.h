@@ -76,10 +76,9 @@ const Format& FormatOf(FileFormat format);
 // Opens one file of `context.files`, in the way of its format.
 Result<std::unique_ptr<Stream<Record>>> OpenRecords(const Format& format, SourceContext& context, uint32_t file);
 
-// Gives a spec that leaves its features to the files those of the first of `files`, which are moved from only in
-// between. Does nothing for any other spec. Errors: InvalidArgument where the pipeline does not go with them; those of
-// the file.
-Status FillFeatures(InputSpec* spec, FileTable* files);
+// Gives a spec that leaves its features to the files those of the first of `files`. Does nothing for any other
+// spec. Errors: InvalidArgument where the pipeline does not go with them; those of the file.
+Status FillFeatures(InputSpec* spec, const FileTable& files);
 
 // Which files this worker reads, in order: all of them, or under policy File every num_workers-th.
 DatasetPtr<File> MakeFileList(const Plan& plan, const TransformContext& transform, const SourceContext& context);

@@ -69,21 +69,20 @@ Result<std::unique_ptr<Stream<Record>>> OpenRecords(const Format& format, Source
   return ReadBlocks(context, file, format.framer(context));
 }
 
-Status FillFeatures(InputSpec* spec, FileTable* files) {
-  if (KnowsComponents(*spec) || files->paths.empty()) return {};
+Status FillFeatures(InputSpec* spec, const FileTable& files) {
+  if (KnowsComponents(*spec)) return {};
+  ASSIGN_OR_RETURN(const bool any, files.Has(0));
+  if (!any) return {};
   const auto& source = std::get<FilesSource>(spec->source);
   SourceContext context;
   context.spec = spec;
   context.compression = source.compression;
-  context.files = std::move(*files);
-  auto features = FormatOf(source.format).features(context, 0);
-  *files = std::move(context.files);
-  RETURN_IF_ERROR(features);
-  spec->features = std::move(*features);
+  context.files = files;
+  ASSIGN_OR_RETURN(spec->features, FormatOf(source.format).features(context, 0));
   std::vector<FieldError> errors;
   CheckComponents(*spec, &errors);
   if (errors.empty()) return {};
-  return InvalidArgument(errors[0].ToString() + " (the features are the columns of " + files->paths[0] + ")");
+  return InvalidArgument(errors[0].ToString() + " (the features are the columns of " + files.path(0) + ")");
 }
 
 }  // namespace headrace::side
