@@ -102,6 +102,7 @@ void ListMany() {
   }
   const double begin = Seconds();
   const FileTable files = List(server, "s3://many/data/*/part-*");
+  if (!Must(files.Has(0))) std::abort();
   std::atomic<uint64_t> bytes_read{0};
   ReadFile(files, 0, 1, &bytes_read);
   std::printf("%-52s %8.2f s     %5zu requests\n", "the first bytes of 100,000 objects in 100 folders",

@@ -43,6 +43,8 @@ Result<FileTable> List(const S3Server& server, std::vector<std::string> paths) {
 
 Result<std::string> ReadAll(const FileTable& files, size_t file, std::atomic<uint64_t>* bytes_read,
                             Compression compression = Compression::kAuto) {
+  ASSIGN_OR_RETURN(const bool there, files.Has(file));
+  if (!there) return NotFound("file " + std::to_string(file));
   ASSIGN_OR_RETURN(const auto stream, OpenByteStream(files, file, compression, bytes_read));
   std::string bytes;
   std::string buffer(100000, '\0');
