@@ -27,7 +27,7 @@ Status IndexFiles(const InputSpec& spec, const std::string& data_dir,
     context.format = &format;
     context.compression = source->compression;
     context.files = FileTable({path});
-    context.cuts = true;
+    context.by_number = SourceContext::ByNumber::kAlways;
     ASSIGN_OR_RETURN(const StoredBlock* const kept, context.FindStored(format, 0));
     ASSIGN_OR_RETURN(const StoredBlock* const block, context.Stored(format, 0));
     if (kept == nullptr) {

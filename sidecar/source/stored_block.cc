@@ -110,10 +110,25 @@ Result<StoredBlock*> SourceContext::FindStored(const Format& format, uint32_t fi
   return stored_[file].get();
 }
 
+Result<StoredBlock*> SourceContext::StoredInMemory(uint32_t file) {
+  if (file >= stored_.size() || stored_[file] == nullptr) return nullptr;
+  ASSIGN_OR_RETURN(StoredFile* const stored, stored_[file]->file());
+  return stored->IsInMemory() ? stored_[file].get() : nullptr;
+}
+
+bool SourceContext::Remembers(uint32_t file) const {
+  return by_number != ByNumber::kNever && (file >= stored_.size() || stored_[file] == nullptr);
+}
+
 void SourceContext::KeepIndex(uint32_t file, std::vector<uint64_t> offsets) {
+  // A file that is known stays open; one that is read in a moment gains nothing.
+  constexpr size_t kMostOpen = 256;
+  constexpr uint64_t kLeastBytes = 4 << 20;
+  if (by_number == ByNumber::kInMemory && (indexed_files_ == kMostOpen || offsets.back() < kLeastBytes)) return;
   stored_.resize(std::max<size_t>(stored_.size(), file + 1));
-  if (stored_[file] != nullptr || indexed_records_ + offsets.size() > kMostIndexedRecords) return;
+  if (stored_[file] != nullptr || indexed_records_ + offsets.size() > most_indexed_records()) return;
   indexed_records_ += offsets.size();
+  ++indexed_files_;
   stored_[file] = std::make_unique<FramedBlock>(*this, file, std::make_unique<RecordIndex>(std::move(offsets)));
 }
 

@@ -36,7 +36,7 @@ std::unique_ptr<Decoder> DecodeColumns(const InputSpec& spec) { return MakeColum
 }  // namespace
 
 const Format& FormatOf(FileFormat format) {
-  static constexpr Format kTFRecord = {.decoder = DecodeTFRecords, .framer = FrameTFRecords};
+  static constexpr Format kTFRecord = {.decoder = DecodeTFRecords, .framer = FrameTFRecords, .says_lengths = true};
   static constexpr Format kText = {.decoder = DecodeText, .framer = FrameLinesOf<BlankLines::kAreRecords>};
   static constexpr Format kCsv = {.decoder = DecodeCsv, .framer = MakeCsvFramer, .headers = true};
   static constexpr Format kJsonLines = {.decoder = DecodeJson, .framer = FrameLinesOf<BlankLines::kArePassedOver>};
@@ -45,7 +45,7 @@ const Format& FormatOf(FileFormat format) {
   static constexpr Format kNumPy = {.decoder = MakeFixedDecoder, .open = OpenStoredRecords, .index = IndexNumPy};
   static constexpr Format kColumns = {
       .decoder = DecodeColumns, .open = OpenColumns, .headers = true, .features = FeaturesOfColumns};
-  static constexpr Format kWebDataset = {.decoder = DecodeSamples, .framer = FrameSamples};
+  static constexpr Format kWebDataset = {.decoder = DecodeSamples, .framer = FrameSamples, .says_lengths = true};
   switch (format) {
     case FileFormat::kTFRecord: return kTFRecord;
     case FileFormat::kText: return kText;
@@ -62,8 +62,10 @@ const Format& FormatOf(FileFormat format) {
 
 Result<std::unique_ptr<Stream<Record>>> OpenRecords(const Format& format, SourceContext& context, uint32_t file) {
   if (format.framer == nullptr) return format.open(context, file);
-  if (context.cuts) {
-    ASSIGN_OR_RETURN(StoredBlock* const known, context.FindStored(format, file));
+  if (context.by_number != SourceContext::ByNumber::kNever) {
+    ASSIGN_OR_RETURN(StoredBlock* const known, context.by_number == SourceContext::ByNumber::kAlways
+                                                   ? context.FindStored(format, file)
+                                                   : context.StoredInMemory(file));
     if (known != nullptr) return StreamOf(known);
   }
   return ReadBlocks(context, file, format.framer(context));
