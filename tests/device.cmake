@@ -73,6 +73,21 @@ foreach(name device_kills memory_kinds)
   add_test(NAME loader/${name}_gpu COMMAND loader_${name}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(loader/${name}_gpu PROPERTIES LABELS "unit;gpu" TIMEOUT 1800)
 endforeach()
+# Their trainers in Python.
+add_executable(make_plan loader/make_plan.cc)
+target_link_libraries(make_plan PRIVATE headrace::common_spec)
+set_target_properties(make_plan PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+if(TARGET headrace_python_native)
+  foreach(name gpu_trainers gpu_trainers_gpu)
+    add_test(NAME client/${name}
+      COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/gpu_trainers_test.py)
+    set_tests_properties(client/${name} PROPERTIES TIMEOUT 600 ENVIRONMENT
+      "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1;HEADRACE_LOADER=$<TARGET_FILE:headrace-loader>;HEADRACE_MAKE_PLAN=$<TARGET_FILE:make_plan>")
+  endforeach()
+  set_tests_properties(client/gpu_trainers PROPERTIES LABELS "unit;python")
+  set_property(TEST client/gpu_trainers APPEND PROPERTY ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
+  set_tests_properties(client/gpu_trainers_gpu PROPERTIES LABELS "unit;gpu")
+endif()
 if(TARGET fake_nccl AND TARGET loader_exchange_test)
   add_dependencies(loader_exchange_test fake_nccl fake_cuda)
   set_tests_properties(loader/exchange PROPERTIES
