@@ -1,6 +1,6 @@
-// Processes as the containers of a pod are: in PID, mount and IPC namespaces of their own, each with a /proc and a
-// /dev/shm of its own. What they share is a folder, bound into each as an emptyDir is. User namespaces allow it without
-// privileges.
+// Processes as the containers of a pod are: in PID, mount and IPC namespaces of their own, each with a /dev/shm of its
+// own and, where the kernel allows it, a /proc. What they share is a folder, bound into each as an emptyDir is. User
+// namespaces allow it without privileges.
 #pragma once
 
 #include <fcntl.h>
@@ -49,7 +49,8 @@ inline const char* Furnish(const std::string& folder, uid_t uid, gid_t gid) {
   const std::string source = "/proc/self/fd/" + std::to_string(volume.get());
   if (mount("tmpfs", "/dev/shm", "tmpfs", 0, nullptr) != 0) return "a /dev/shm of its own";
   if (mkdir(kVolume, 0755) != 0 || mount(source.c_str(), kVolume, nullptr, MS_BIND, nullptr) != 0) return "the folder";
-  if (mount("proc", "/proc", "proc", 0, nullptr) != 0) return "a /proc of its own";
+  // Refused where parts of /proc are covered, as in containers; then /proc/self is right in the old one, too.
+  if (mount("proc", "/proc", "proc", 0, nullptr) != 0 && errno != EPERM) return "a /proc of its own";
   return nullptr;
 }
 
