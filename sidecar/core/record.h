@@ -36,6 +36,8 @@ class Block {
   size_t references() const { return references_; }
   // Bytes of memory that it takes.
   virtual size_t memory() const = 0;
+  // Whether its records lie in it, and not in a file until they are decoded.
+  virtual bool holds_records() const { return true; }
   // For messages: "path: record at byte 4905".
   virtual std::string Place(int64_t row) const = 0;
 

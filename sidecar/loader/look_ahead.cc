@@ -1,11 +1,30 @@
 #include "sidecar/loader/look_ahead.h"
 
+#include <algorithm>
+
 #include "common/ring/futex.h"
 
 namespace headrace::side {
+namespace {
+
+// Pieces without their records are small: what is far ahead keeps the thread from waking up often.
+constexpr size_t kMostPieces = 64;
+
+bool InMemory(const Piece& piece) {
+  const auto holds = [](const Record& record) { return record.block && record.block->holds_records(); };
+  return !piece.records.empty() && (holds(piece.records.front()) || holds(piece.records.back()));
+}
+
+}  // namespace
 
 LookAhead::LookAhead(Deal deal, size_t depth, Signal* signal, StageClock* clock)
-    : deal_(std::move(deal)), pieces_(depth), signal_(*signal), clock_(*clock), thread_([this] { Run(); }) {}
+    : deal_(std::move(deal)),
+      depth_(depth),
+      pieces_(std::max(depth, std::min(4 * depth, kMostPieces))),
+      in_memory_(pieces_.size() + 1),
+      signal_(*signal),
+      clock_(*clock),
+      thread_([this] { Run(); }) {}
 
 LookAhead::~LookAhead() {
   stop_.store(true, std::memory_order_seq_cst);
@@ -28,6 +47,10 @@ void LookAhead::Release(uint64_t number) {
 
 void LookAhead::Run() {
   for (uint64_t number = 0; AwaitRoom(number); ++number) {
+    // Their blocks are used again while they are in the processors' caches.
+    for (; dropped_ < released_.load(std::memory_order_acquire); ++dropped_) {
+      pieces_[dropped_ % pieces_.size()].piece.records.clear();
+    }
     const Result<bool> more = Next(&pieces_[number % pieces_.size()]);
     if (!more.ok() || !*more) {
       status_ = more.status();
@@ -35,6 +58,8 @@ void LookAhead::Run() {
       signal_.Raise();
       return;
     }
+    const uint64_t before = in_memory_[number % in_memory_.size()];
+    in_memory_[(number + 1) % in_memory_.size()] = before + (InMemory(pieces_[number % pieces_.size()].piece) ? 1 : 0);
     dealt_.store(number + 1, std::memory_order_release);
     signal_.Raise();
   }
@@ -45,11 +70,17 @@ Result<bool> LookAhead::Next(Dealt* piece) {
   return deal_.Next(piece);
 }
 
+bool LookAhead::Few(uint64_t from, uint64_t until, uint64_t most, uint64_t most_in_memory) const {
+  const uint64_t in_memory = in_memory_[until % in_memory_.size()] - in_memory_[from % in_memory_.size()];
+  return until - from <= most && in_memory <= most_in_memory;
+}
+
 bool LookAhead::AwaitRoom(uint64_t number) {
-  const uint64_t depth = pieces_.size();
-  if (number - released_.load(std::memory_order_seq_cst) < depth) return !stop_.load(std::memory_order_seq_cst);
+  const uint64_t pieces = pieces_.size();
+  uint64_t wanted = released_.load(std::memory_order_seq_cst);
+  if (Few(wanted, number, pieces - 1, depth_ - 1)) return !stop_.load(std::memory_order_seq_cst);
   // Once there is no room it sleeps until half of it is free: waking up costs more than a small piece.
-  const uint64_t wanted = number - depth / 2;
+  while (!Few(wanted, number, pieces / 2, depth_ / 2)) ++wanted;
   wanted_.store(wanted, std::memory_order_seq_cst);
   while (!stop_.load(std::memory_order_seq_cst)) {
     const uint64_t start = ring::MonotonicNs();

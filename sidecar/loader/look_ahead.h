@@ -16,8 +16,8 @@ namespace headrace::side {
 // after it has ended: their blocks are counted without atomics.
 class LookAhead {
  public:
-  // Keeps up to `depth` pieces. Raises `signal` whenever there is one more, and at the end; counts on `clock`. Both
-  // must outlive it.
+  // Keeps up to `depth` pieces whose records are in memory, and more of those whose records are not. Raises `signal`
+  // whenever there is one more, and at the end; counts on `clock`. Both must outlive it.
   LookAhead(Deal deal, size_t depth, Signal* signal, StageClock* clock);
   ~LookAhead();
   LookAhead(const LookAhead&) = delete;
@@ -37,9 +37,14 @@ class LookAhead {
   Result<bool> Next(Dealt* piece);
   // false: to end.
   bool AwaitRoom(uint64_t number);
+  // Whether pieces [from, until) are at most `most`, and those in memory among them at most `most_in_memory`.
+  bool Few(uint64_t from, uint64_t until, uint64_t most, uint64_t most_in_memory) const;
 
   Deal deal_;
+  const uint64_t depth_;
   std::vector<Dealt> pieces_;
+  std::vector<uint64_t> in_memory_;  // by number, modulo its size: how many before it have their records in memory
+  uint64_t dropped_ = 0;             // those before it that were given back hold no records any more
   Signal& signal_;
   StageClock& clock_;
   std::atomic<uint64_t> dealt_{0};

@@ -33,20 +33,32 @@ const Shuffle* GlobalShuffleOf(const InputSpec& spec) {
   return first != nullptr && first->global ? first : nullptr;
 }
 
-// Whether the records of framed files are to be read by their numbers, where these are known: by several workers of
-// whom each delivers some, or in an order of their own. Remote ones are read through instead, far ahead and in large
-// parts, unless the order is all that counts.
-bool Cuts(const Plan& plan, const Topology& sharing, const SourceContext& source) {
-  if (source.format->framer == nullptr) return false;
-  if (GlobalShuffleOf(plan.spec) != nullptr) return true;
-  // Those look into all records, or keep them.
-  const bool looks = std::any_of(plan.spec.pipeline.begin(), plan.spec.pipeline.end(), [](const Transformation& t) {
-    const auto* batch = std::get_if<headrace::Batch>(&t);
-    return std::holds_alternative<Filter>(t) || std::holds_alternative<Cache>(t) || std::holds_alternative<Pack>(t) ||
-           (batch != nullptr && batch->buckets);
-  });
-  return plan.effective_policy == AutoShardPolicy::kData && sharing.num_workers > 1 && !looks &&
-         source.files.remote.empty();
+using ByNumber = SourceContext::ByNumber;
+
+// Whether a transformation looks into all records, or keeps them.
+bool Looks(const Transformation& transformation) {
+  const auto* const batch = std::get_if<headrace::Batch>(&transformation);
+  return std::holds_alternative<Filter>(transformation) || std::holds_alternative<Cache>(transformation) ||
+         std::holds_alternative<Pack>(transformation) || (batch != nullptr && batch->buckets);
+}
+
+// Whether a transformation gives the records another order than they have in the files.
+bool Reorders(const Transformation& transformation) {
+  const auto* const interleave = std::get_if<Interleave>(&transformation);
+  return std::holds_alternative<Shuffle>(transformation) || (interleave != nullptr && interleave->cycle_length > 1);
+}
+
+// Always, where these are known, for several workers of whom each delivers some, and for an order of their own. Remote
+// ones are read through instead, far ahead and in large parts, unless the order is all that counts.
+ByNumber ReadsByNumber(const Plan& plan, const Topology& sharing, const SourceContext& source) {
+  const std::vector<Transformation>& pipeline = plan.spec.pipeline;
+  if (source.format->framer == nullptr) return ByNumber::kNever;
+  if (GlobalShuffleOf(plan.spec) != nullptr) return ByNumber::kAlways;
+  if (source.files.any_remote() || std::any_of(pipeline.begin(), pipeline.end(), Looks)) return ByNumber::kNever;
+  if (plan.effective_policy == AutoShardPolicy::kData && sharing.num_workers > 1) return ByNumber::kAlways;
+  // One by one they would cost more than in the blocks that they are read through in.
+  const bool in_order = std::none_of(pipeline.begin(), pipeline.end(), Reorders);
+  return in_order && source.format->says_lengths ? ByNumber::kInMemory : ByNumber::kNever;
 }
 
 MakeDecoder SourceDecoder(const InputSpec& spec, SourceContext* source) {
@@ -58,7 +70,8 @@ MakeDecoder SourceDecoder(const InputSpec& spec, SourceContext* source) {
   }
   const Format& format = FormatOf(std::get<FilesSource>(spec.source).format);
   return [&spec, &format, source] {
-    return source->cuts ? MakeFetchDecoder(format.decoder(spec), source) : format.decoder(spec);
+    const bool fetches = source->by_number != ByNumber::kNever;
+    return fetches ? MakeFetchDecoder(format.decoder(spec), source) : format.decoder(spec);
   };
 }
 
@@ -221,7 +234,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
   FileTable files;
   if (const auto* source = std::get_if<FilesSource>(&plan.spec.source)) {
     ASSIGN_OR_RETURN(files, ListFiles(*source, data_dir));
-    RETURN_IF_ERROR(FillFeatures(&plan.spec, &files));
+    RETURN_IF_ERROR(FillFeatures(&plan.spec, files));
   }
   // Workers that read everything by themselves should not all see it in one order.
   const bool alone = SharingTopology(plan, topology).num_workers < topology.num_workers;
@@ -238,7 +251,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
     pipeline->source_.quarantine.Configure(made.spec.on_error, quarantine);
     pipeline->source_.format = &FormatOf(source->format);
     pipeline->source_.compression = source->compression;
-    pipeline->source_.cuts = Cuts(made, pipeline->sharing_, pipeline->source_);
+    pipeline->source_.by_number = ReadsByNumber(made, pipeline->sharing_, pipeline->source_);
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));
     RETURN_IF_ERROR(CheckFirstHeader(made, transform, &pipeline->source_));
   }
@@ -263,8 +276,10 @@ Result<std::unique_ptr<FeedEpoch>> Pipeline::Start(const ring::Position& start) 
 }
 
 Result<bool> Pipeline::ReadsAll() {
-  if (source_.format == nullptr || source_.format->framer == nullptr || source_.files.paths.empty()) return false;
-  if (!source_.cuts) return true;
+  if (source_.format == nullptr || source_.format->framer == nullptr) return false;
+  ASSIGN_OR_RETURN(const bool any, source_.files.Has(0));
+  if (!any) return false;
+  if (source_.by_number != ByNumber::kAlways) return true;
   // Of what is compressed no place can be sought.
   std::atomic<uint64_t> not_data{0};
   ASSIGN_OR_RETURN(const auto bytes, OpenByteStream(source_.files, 0, source_.compression, &not_data));

@@ -3,8 +3,9 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <deque>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "sidecar/remote/key_ranges.h"
 #include "sidecar/remote/object.h"
@@ -15,7 +16,9 @@
 namespace headrace::side {
 namespace {
 
-constexpr size_t kAtOnce = 64;
+// Requests under way: few at first, so that the first answers do not share a slow server with a hundred others.
+constexpr size_t kAtOnceAtFirst = 8;
+constexpr size_t kMostAtOnce = 64;
 constexpr char kGlobCharacters[] = "*?[\\";
 
 // A part of the answer, which one request, or several in a row, can give.
@@ -30,12 +33,15 @@ struct Part {
   // Of the keys alone that are greater than `after` and, unless that is "", not greater than `last`.
   std::string after;
   std::string last;
+  std::string seen;      // the last key or folder of the pages before
   std::string token;     // of the page that is to be asked for; "": the first
   bool expired = false;  // its credentials were replaced once
 
   bool is_object() const { return name.empty(); }
   // What all keys share.
   std::string prefix() const { return base + name.substr(0, name.find_first_of(kGlobCharacters)); }
+  // No key that it can lead to is less.
+  std::string from() const { return std::max({prefix(), after, seen}); }
 };
 
 // What matches `pattern` below `base`.
@@ -137,50 +143,92 @@ std::string WhatIsThere(Service& service, Transfers* transfers, const std::strin
   }
 }
 
-class Finder {
+}  // namespace
+
+class ObjectListing::Finder {
  public:
-  Finder(const std::vector<WantedPath>& paths, Transfers* transfers)
-      : paths_(paths), transfers_(*transfers), answers_(paths.size()) {
-    for (size_t i = 0; i < paths.size(); ++i) {
+  Finder(std::vector<WantedPath> paths, Transfers* transfers)
+      : paths_(std::move(paths)), transfers_(*transfers), answers_(paths_.size()) {
+    for (size_t i = 0; i < paths_.size(); ++i) {
       if (!Lists(i)) {
-        parts_.push_back({.wanted = i});
+        Add({.wanted = i});
         continue;
       }
-      answers_[i].bucket = SplitObjectPath(paths[i].path).bucket;
-      parts_.push_back(MakePart(i, "", SplitObjectPath(paths[i].path).key));
+      answers_[i].bucket = SplitObjectPath(paths_[i].path).bucket;
+      Add(MakePart(i, "", SplitObjectPath(paths_[i].path).key));
     }
   }
+  ~Finder() {
+    for (const auto& call : calls_) transfers_.Cancel(*call);
+  }
+  Finder(const Finder&) = delete;
+  Finder& operator=(const Finder&) = delete;
 
-  std::vector<Result<std::vector<FoundObject>>> Find() {
-    while (!parts_.empty() || !calls_.empty()) {
-      while (!parts_.empty() && calls_.size() < kAtOnce) {
-        Part part = std::move(parts_.front());
-        parts_.pop_front();
-        Ask(std::move(part));
-      }
-      if (calls_.empty()) break;
-      std::vector<Call*> under_way;
-      for (const auto& call : calls_) under_way.push_back(call.get());
-      transfers_.AwaitAny(under_way);
-      for (size_t i = calls_.size(); i-- > 0;) {
-        if (!transfers_.IsDone(*calls_[i])) continue;
-        const std::unique_ptr<PartCall> call = std::move(calls_[i]);
-        calls_.erase(calls_.begin() + static_cast<ptrdiff_t>(i));
-        Take(*call);
-      }
+  Status AwaitFirst(size_t wanted) {
+    Answer& answer = answers_[wanted];
+    while (answer.error.ok() && !answer.any && !answer.whole()) Step();
+    if (answer.error.ok() && !answer.any) {
+      const WantedPath& path = paths_[wanted];
+      answer.error = NotFound(path.path + " matches no object; " + WhatIsThere(*path.service, &transfers_, path.path));
     }
-    std::vector<Result<std::vector<FoundObject>>> results;
-    for (size_t i = 0; i < paths_.size(); ++i) results.push_back(Finish(i));
-    return results;
+    return answer.error;
+  }
+
+  Result<std::vector<FoundObject>> Next(size_t wanted) {
+    RETURN_IF_ERROR(AwaitFirst(wanted));
+    Answer& answer = answers_[wanted];
+    while (true) {
+      RETURN_IF_ERROR(answer.error);
+      const auto end = answer.whole() ? answer.found.end() : answer.found.lower_bound(*answer.open.begin());
+      std::vector<FoundObject> next;
+      for (auto it = answer.found.begin(); it != end; it = answer.found.erase(it)) {
+        answer.given = it->first;
+        next.push_back(std::move(it->second));
+      }
+      if (!next.empty() || answer.whole()) return next;
+      Step();
+    }
   }
 
  private:
   struct Answer {
     std::string bucket;
-    std::vector<FoundObject> found;
-    std::set<std::string> folders;  // that globs have led to: ranges of keys may meet in one
+    std::map<std::string, FoundObject> found;  // by key; those that Next has not returned yet
+    std::string given;                         // the key of the last one that it has
+    std::multiset<std::string> open;           // from() of each part that is not answered yet
+    std::set<std::string> folders;             // that globs have led to: ranges of keys may meet in one
+    bool any = false;                          // whether anything was found
     Status error;
+
+    bool whole() const { return open.empty(); }
   };
+  // What is asked for first: something of every path, then path after path, in the order of their keys.
+  using Place = std::tuple<bool, size_t, std::string>;
+
+  void Add(Part part) {
+    std::string from = part.from();
+    answers_[part.wanted].open.insert(from);
+    const bool again = !part.token.empty() || !part.after.empty() || part.may_lack;
+    parts_.emplace(Place{again, part.wanted, std::move(from)}, std::move(part));
+  }
+
+  // Sends what may be sent, and takes what comes next.
+  void Step() {
+    while (!parts_.empty() && calls_.size() < at_once_) Ask(parts_.extract(parts_.begin()).mapped());
+    if (calls_.empty()) return;
+    std::vector<Call*> under_way;
+    for (const auto& call : calls_) under_way.push_back(call.get());
+    transfers_.AwaitAny(under_way);
+    for (size_t i = calls_.size(); i-- > 0;) {
+      if (!transfers_.IsDone(*calls_[i])) continue;
+      const std::unique_ptr<PartCall> call = std::move(calls_[i]);
+      calls_.erase(calls_.begin() + static_cast<ptrdiff_t>(i));
+      std::multiset<std::string>& open = answers_[call->part.wanted].open;
+      open.erase(open.find(call->part.from()));
+      at_once_ = std::min(at_once_ + 1, kMostAtOnce);
+      Take(*call);
+    }
+  }
 
   bool Lists(size_t wanted) const { return !paths_[wanted].service->BucketUrl("b").empty(); }
 
@@ -204,14 +252,14 @@ class Finder {
     const Reply& reply = call.reply();
     const std::string path = part.is_object() && Lists(part.wanted) ? RootOf(wanted.path) + part.base : wanted.path;
     if (part.is_object() && reply.status == 416) {
-      answer.found.push_back({path, 0, ""});  // an empty object has no first byte
+      Found({path, 0, ""}, part.base, &answer);  // an empty object has no first byte
     } else if (reply.status == 404 && part.may_lack) {
       return;
     } else if (call.fate() != Fate::kDone) {
       if (SaysExpired(reply) && call.used != nullptr && !part.expired) {
         answer.error = wanted.service->Replace(call.used).WithContext(wanted.path);
         part.expired = true;
-        parts_.push_front(std::move(part));
+        Add(std::move(part));
         return;
       }
       answer.error = Refusal(*wanted.service, ShownPath(path), reply, call.used.get());
@@ -219,18 +267,28 @@ class Finder {
         answer.error = NotFound(path + " is not there; " + WhatIsThere(*wanted.service, &transfers_, path));
       }
     } else if (part.is_object()) {
-      TakeObject(path, reply, &answer);
+      TakeObject(path, part.base, reply, &answer);
     } else {
       TakePage(std::move(part), reply, &answer);
     }
   }
 
-  static void TakeObject(const std::string& path, const Reply& reply, Answer* answer) {
+  static void Found(FoundObject object, const std::string& key, Answer* answer) {
+    if (!answer->given.empty() && key <= answer->given) {
+      answer->error = Unavailable(ShownPath(object.path) + ": the server lists it after " + answer->given +
+                                  ": listings must be in lexical order; name the objects one by one");
+      return;
+    }
+    answer->any = true;
+    answer->found.emplace(key, std::move(object));
+  }
+
+  static void TakeObject(const std::string& path, const std::string& key, const Reply& reply, Answer* answer) {
     const auto range = ParseContentRange(reply.Header("content-range"));
     if (reply.status == 200) {  // without a body
-      answer->found.push_back({path, 0, VersionOf(reply)});
+      Found({path, 0, VersionOf(reply)}, key, answer);
     } else if (range) {
-      answer->found.push_back({path, range->size, VersionOf(reply)});
+      Found({path, range->size, VersionOf(reply)}, key, answer);
     } else {
       answer->error =
           Unavailable(ShownPath(path) + ": the server does not say how large it is: its Content-Range is \"" +
@@ -246,60 +304,56 @@ class Finder {
       return;
     }
     bool more = page->truncated;
+    for (const std::string& folder : page->prefixes) part.seen = std::max(part.seen, folder);
     for (ListedObject& object : page->objects) {
+      part.seen = std::max(part.seen, object.key);
       if (!part.last.empty() && object.key > part.last) {
         more = false;
         break;
       }
       const std::string name = object.key.substr(std::min(part.base.size(), object.key.size()));
       if (name.empty() || !part.rest.empty() || fnmatch(part.name.c_str(), name.c_str(), 0) != 0) continue;
-      answer->found.push_back({RootOf(path) + object.key, object.size, std::move(object.version)});
+      Found({RootOf(path) + object.key, object.size, std::move(object.version)}, object.key, answer);
     }
     for (const std::string& folder : page->prefixes) {
       if (part.rest.empty() || folder.size() <= part.base.size()) continue;
       const std::string name = folder.substr(part.base.size(), folder.size() - part.base.size() - 1);
       if (fnmatch(part.name.c_str(), name.c_str(), 0) != 0 || !answer->folders.insert(folder).second) continue;
-      parts_.push_back(MakePart(part.wanted, folder, part.rest));
-      parts_.back().may_lack = true;
+      Part below = MakePart(part.wanted, folder, part.rest);
+      below.may_lack = true;
+      Add(std::move(below));
     }
     if (!more) return;
     // What is left goes on where this page ended, and at the same time from every boundary on.
     if (part.token.empty() && part.rest.empty()) {
       const std::vector<std::string> boundaries = KeyBoundaries(page->objects, part.prefix().size(), part.last);
       for (size_t i = 0; i < boundaries.size(); ++i) {
-        Part& range = parts_.emplace_back(part);
+        Part range = part;
         range.after = boundaries[i];
         range.last = i + 1 < boundaries.size() ? boundaries[i + 1] : part.last;
+        Add(std::move(range));
       }
       if (!boundaries.empty()) part.last = boundaries[0];
     }
     part.token = page->next_token;
-    parts_.push_back(std::move(part));
+    Add(std::move(part));
   }
 
-  Result<std::vector<FoundObject>> Finish(size_t wanted) {
-    Answer& answer = answers_[wanted];
-    const WantedPath& path = paths_[wanted];
-    if (!answer.error.ok()) return answer.error;
-    if (answer.found.empty()) {
-      return NotFound(path.path + " matches no object; " + WhatIsThere(*path.service, &transfers_, path.path));
-    }
-    std::sort(answer.found.begin(), answer.found.end(),
-              [](const FoundObject& a, const FoundObject& b) { return a.path < b.path; });
-    return std::move(answer.found);
-  }
-
-  const std::vector<WantedPath>& paths_;
+  const std::vector<WantedPath> paths_;
   Transfers& transfers_;
   std::vector<Answer> answers_;
-  std::deque<Part> parts_;
+  std::multimap<Place, Part> parts_;
   std::vector<std::unique_ptr<PartCall>> calls_;
+  size_t at_once_ = kAtOnceAtFirst;
 };
 
-}  // namespace
+ObjectListing::ObjectListing(std::vector<WantedPath> paths, Transfers* transfers)
+    : finder_(std::make_unique<Finder>(std::move(paths), transfers)) {}
 
-std::vector<Result<std::vector<FoundObject>>> FindObjects(const std::vector<WantedPath>& paths, Transfers* transfers) {
-  return Finder(paths, transfers).Find();
-}
+ObjectListing::~ObjectListing() = default;
+
+Status ObjectListing::AwaitFirst(size_t path) { return finder_->AwaitFirst(path); }
+
+Result<std::vector<FoundObject>> ObjectListing::Next(size_t path) { return finder_->Next(path); }
 
 }  // namespace headrace::side

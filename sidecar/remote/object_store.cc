@@ -7,10 +7,10 @@ namespace headrace::side {
 ObjectStore::ObjectStore(const ObjectStoreOptions& options, Environment environment, const RetryPolicy& policy)
     : context_{options, std::move(environment), Transfers(policy)} {}
 
-std::vector<Result<std::vector<FoundObject>>> ObjectStore::Find(const std::vector<std::string>& paths) {
+std::unique_ptr<ObjectListing> ObjectStore::List(const std::vector<std::string>& paths) {
   std::vector<WantedPath> wanted;
   for (const std::string& path : paths) wanted.push_back({path, ServiceOf(path)});
-  return FindObjects(wanted, &context_.transfers);
+  return std::make_unique<ObjectListing>(std::move(wanted), &context_.transfers);
 }
 
 std::unique_ptr<Object> ObjectStore::Open(const FoundObject& found, std::atomic<uint64_t>* bytes_read) {

@@ -21,8 +21,8 @@ class ObjectStore {
   explicit ObjectStore(const ObjectStoreOptions& options, Environment environment = ProcessEnvironment(),
                        const RetryPolicy& policy = {});
 
-  // For each path, the objects that it names; see FindObjects. REQUIRES: RemotePathError has nothing against them.
-  std::vector<Result<std::vector<FoundObject>>> Find(const std::vector<std::string>& paths);
+  // The objects that paths name. REQUIRES: RemotePathError has nothing against them. This outlives the listing.
+  std::unique_ptr<ObjectListing> List(const std::vector<std::string>& paths);
   // `bytes_read` outlives the object.
   std::unique_ptr<Object> Open(const FoundObject& found, std::atomic<uint64_t>* bytes_read);
   // Ends all reads, those to come included, with Cancelled.

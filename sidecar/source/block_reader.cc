@@ -13,10 +13,10 @@ class BlockReader : public Stream<Record> {
   BlockReader(SourceContext& context, uint32_t file, std::unique_ptr<ByteStream> bytes, std::unique_ptr<Framer> framer)
       : context_(context),
         file_(file),
-        indexing_(context.cuts),
+        indexing_(context.Remembers(file)),
         pool_(context.blocks),
         quarantine_(context.quarantine),
-        path_(context.files.paths[file]),
+        path_(context.files.path(file)),
         bytes_(std::move(bytes)),
         framer_(std::move(framer)) {}
 
@@ -63,7 +63,7 @@ class BlockReader : public Stream<Record> {
   // Where the records of block_ lie. A record ends where the next begins.
   void AddToIndex() {
     auto* const block = static_cast<BytesBlock*>(block_.get());
-    indexing_ = error_.ok() && begins_.size() < SourceContext::kMostIndexedRecords;
+    indexing_ = error_.ok() && begins_.size() < context_.most_indexed_records();
     for (int64_t row = 0; indexing_ && row < rows_; ++row) {
       begins_.push_back(block->PlaceOf(row).offset);
     }

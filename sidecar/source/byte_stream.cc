@@ -83,10 +83,11 @@ Result<std::unique_ptr<ByteStream>> OpenByteStream(const FileTable& files, size_
                                                    std::atomic<uint64_t>* bytes_read) {
   ASSIGN_OR_RETURN(auto stored, OpenStored(files, file, bytes_read));
   if (stored->remote() == nullptr) return Decompress(MakePlainStream(std::move(stored)), compression);
-  std::shared_ptr<ObjectCache> cache = files.cache;
+  const std::shared_ptr<ObjectCache>& cache = files.cache();
   std::unique_ptr<ObjectCache::Writer> keeper;
   if (cache != nullptr) {
-    const ObjectKey key{files.paths[file], files.remote[file].size, files.remote[file].version};
+    const FileTable::Remote& remote = *files.remote(file);
+    const ObjectKey key{files.path(file), remote.size, remote.version};
     if (auto kept = cache->Find(key, bytes_read)) return Decompress(MakePlainStream(std::move(kept)), compression);
     keeper = cache->Begin(key);
   }

@@ -20,7 +20,7 @@ constexpr size_t kColumnsTold = 20;
 
 Result<std::unique_ptr<ColumnsFile>> OpenFile(SourceContext& context, uint32_t file) {
   ASSIGN_OR_RETURN(const ColumnsReaders* const readers, ArrowReaders());
-  const std::string* const path = &context.files.paths[file];
+  const std::string* const path = &context.files.path(file);
   ASSIGN_OR_RETURN(auto stored, OpenStored(context.files, file, &context.bytes_read));
   if (std::get<FilesSource>(context.spec->source).format == FileFormat::kParquet) {
     return readers->parquet(std::move(stored), path);
@@ -108,7 +108,7 @@ std::string WhyNotOf(const Feature& feature, const FileColumn& column) {
 }
 
 Result<std::unique_ptr<Stream<Record>>> OpenColumns(SourceContext& context, uint32_t file) {
-  const std::string& path = context.files.paths[file];
+  const std::string& path = context.files.path(file);
   ASSIGN_OR_RETURN(auto opened, OpenFile(context, file));
   const std::vector<FileColumn>& columns = opened->columns();
   std::vector<size_t> chosen;
@@ -143,7 +143,7 @@ Result<std::vector<Feature>> FeaturesOfColumns(SourceContext& context, uint32_t 
     feature.shape = column.shape;
   }
   if (!features.empty() && features.size() <= kMaxFeatures) return features;
-  return InvalidArgument("spec.features: is required with files such as " + context.files.paths[file] + ", which has " +
+  return InvalidArgument("spec.features: is required with files such as " + context.files.path(file) + ", which has " +
                          (features.empty() ? "no column that can be read: "
                                            : std::to_string(features.size()) + " columns, more than " +
                                                  std::to_string(kMaxFeatures) + ": ") +

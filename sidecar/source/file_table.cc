@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <iterator>
+#include <mutex>
+#include <optional>
 
 #include "common/base/log.h"
 #include "common/spec/names.h"
@@ -57,51 +60,115 @@ Result<std::vector<std::string>> ListVolume(const std::string& path, const std::
   return found;
 }
 
+std::shared_ptr<ObjectCache> OpenCache(const ObjectStoreOptions& options) {
+  if (!options.cache_bytes) return nullptr;
+  const char* const folder = std::getenv(names::kEnvCacheDir);
+  auto cache =
+      ObjectCache::Open(folder != nullptr ? folder : names::kCacheDir, static_cast<uint64_t>(*options.cache_bytes));
+  if (cache.ok()) return std::move(*cache);
+  log::Warning("objects are read without the cache of spec.source.files.objectStore.cache",
+               {{"reason", cache.status().message()}});
+  return nullptr;
+}
+
+std::string FieldOf(size_t path) { return "spec.source.files.paths[" + std::to_string(path) + "]"; }
+
 }  // namespace
 
+struct FileTable::Listed {
+  struct Found {
+    std::string path;
+    std::optional<Remote> remote;
+  };
+  // One of spec.source.files.paths.
+  struct Path {
+    std::vector<std::string> of_volume;
+    std::optional<size_t> of_store;  // by the listing's number
+  };
+
+  // Adds files until there are more than `file`, or no more.
+  Status ListUntil(size_t file) {
+    while (known.size() <= file && next_path < paths.size()) {
+      Path& path = paths[next_path];
+      if (!path.of_store) {
+        for (std::string& name : path.of_volume) Add({std::move(name), {}});
+        ++next_path;
+        continue;
+      }
+      auto objects = listing->Next(*path.of_store);
+      RETURN_IF_ERROR(objects, FieldOf(next_path));
+      if (objects->empty()) ++next_path;
+      for (FoundObject& object : *objects) {
+        std::string shown = ShownPath(object.path);
+        Remote remote{object.size, std::move(object.version), object.path.substr(shown.size())};
+        Add({std::move(shown), std::move(remote)});
+      }
+    }
+    return {};
+  }
+  void Add(Found found) {
+    const std::lock_guard lock(mutex);
+    known.push_back(std::move(found));
+  }
+  const Found& Get(size_t file) const {
+    const std::lock_guard lock(mutex);
+    return known[file];  // which stays where it is
+  }
+
+  std::shared_ptr<ObjectStore> store;
+  std::shared_ptr<ObjectCache> cache;
+  std::unique_ptr<ObjectListing> listing;  // of the store
+  std::vector<Path> paths;
+  size_t next_path = 0;  // of which not all files are known
+  mutable std::mutex mutex;
+  std::deque<Found> known;  // changed under the mutex, by the one thread that lists
+};
+
+FileTable::FileTable(std::vector<std::string> volume_paths) : listed_(std::make_shared<Listed>()) {
+  for (std::string& path : volume_paths) listed_->Add({std::move(path), {}});
+}
+
+Result<bool> FileTable::Has(size_t file) const {
+  RETURN_IF_ERROR(listed_->ListUntil(file));
+  return file < listed_->known.size();
+}
+
+const std::string& FileTable::path(size_t file) const { return listed_->Get(file).path; }
+
+const FileTable::Remote* FileTable::remote(size_t file) const {
+  const auto& remote = listed_->Get(file).remote;
+  return remote ? &*remote : nullptr;
+}
+
+const std::shared_ptr<ObjectStore>& FileTable::store() const { return listed_->store; }
+const std::shared_ptr<ObjectCache>& FileTable::cache() const { return listed_->cache; }
+
 void FileTable::Stop() const {
-  if (store != nullptr) store->Stop();
+  if (store() != nullptr) store()->Stop();
 }
 
 Result<FileTable> ListFiles(const FilesSource& source, const std::string& data_dir) {
   FileTable table;
+  FileTable::Listed& listed = *table.listed_;
   std::vector<std::string> remote;
   std::copy_if(source.paths.begin(), source.paths.end(), std::back_inserter(remote), IsRemotePath);
-  std::vector<Result<std::vector<FoundObject>>> objects;
   if (!remote.empty()) {
-    table.store = std::make_shared<ObjectStore>(source.object_store);
-    objects = table.store->Find(remote);
-    if (source.object_store.cache_bytes) {
-      const char* const folder = std::getenv(names::kEnvCacheDir);
-      auto cache = ObjectCache::Open(folder != nullptr ? folder : names::kCacheDir,
-                                     static_cast<uint64_t>(*source.object_store.cache_bytes));
-      if (cache.ok()) {
-        table.cache = std::move(*cache);
-      } else {
-        log::Warning("objects are read without the cache of spec.source.files.objectStore.cache",
-                     {{"reason", cache.status().message()}});
-      }
-    }
+    listed.store = std::make_shared<ObjectStore>(source.object_store);
+    listed.listing = listed.store->List(remote);
+    listed.cache = OpenCache(source.object_store);
   }
-  size_t next = 0;  // of `objects`
+  size_t next = 0;  // of the listing
   for (size_t i = 0; i < source.paths.size(); ++i) {
-    const std::string field = "spec.source.files.paths[" + std::to_string(i) + "]";
-    if (!IsRemotePath(source.paths[i])) {
-      auto found = ListVolume(source.paths[i], data_dir);
-      RETURN_IF_ERROR(found, field);
-      for (std::string& path : *found) table.paths.push_back(std::move(path));
+    FileTable::Listed::Path& path = listed.paths.emplace_back();
+    if (IsRemotePath(source.paths[i])) {
+      path.of_store = next++;
+      RETURN_IF_ERROR(listed.listing->AwaitFirst(*path.of_store), FieldOf(i));
     } else {
-      auto& found = objects[next++];
-      RETURN_IF_ERROR(found, field);
-      for (FoundObject& object : *found) {
-        const std::string shown = ShownPath(object.path);
-        table.remote.resize(table.paths.size());
-        table.remote.push_back({object.size, std::move(object.version), object.path.substr(shown.size())});
-        table.paths.push_back(shown);
-      }
+      auto found = ListVolume(source.paths[i], data_dir);
+      RETURN_IF_ERROR(found, FieldOf(i));
+      path.of_volume = std::move(*found);
     }
   }
-  if (!remote.empty()) table.remote.resize(table.paths.size());
   return table;
 }
 

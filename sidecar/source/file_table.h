@@ -1,4 +1,4 @@
-// The files that a source's paths name, found once at start.
+// The files that a source's paths name, found once.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,10 @@ namespace headrace::side {
 class ObjectCache;
 class ObjectStore;
 
-struct FileTable {
+// Object stores are listed as far as files are wanted. One thread at a time asks whether there is a file; any may ask
+// about those that there are. Copies are the same table.
+class FileTable {
+ public:
   // What is known of a file that is not on a mounted volume.
   struct Remote {
     uint64_t size = 0;
@@ -22,18 +25,31 @@ struct FileTable {
     std::string query;  // of a URL: '?' and what follows, which may be a secret and is left out of the path
   };
 
-  std::vector<std::string> paths;      // in the order of spec.source.files.paths, each glob's matches in lexical order
-  std::vector<Remote> remote;          // by the same index; empty if no path is remote
-  std::shared_ptr<ObjectStore> store;  // that the remote ones are read from; also by their open files
-  std::shared_ptr<ObjectCache> cache;  // where they are kept, if they are; also by their open files
+  explicit FileTable(std::vector<std::string> volume_paths = {});
+
+  // Whether there is a file of this index: they are in the order of spec.source.files.paths, each glob's matches in
+  // lexical order. Lists on, if need be. Errors: Unavailable if what is left of a bucket cannot be listed.
+  Result<bool> Has(size_t file) const;
+  // REQUIRES, here and below: there is such a file.
+  const std::string& path(size_t file) const;
+  const Remote* remote(size_t file) const;  // null: it is on a mounted volume
+
+  bool any_remote() const { return store() != nullptr; }
+  const std::shared_ptr<ObjectStore>& store() const;  // that the remote ones are read from; also by their open files
+  const std::shared_ptr<ObjectCache>& cache() const;  // where they are kept, if they are; also by their open files
 
   // Ends all reads of remote files, those to come included, with Cancelled. Any thread.
   void Stop() const;
+
+ private:
+  friend Result<FileTable> ListFiles(const FilesSource& source, const std::string& data_dir);
+  struct Listed;
+  std::shared_ptr<Listed> listed_;
 };
 
-// Expands the globs; relative ones against `data_dir`. Lists object stores, at the same time where there are several
-// paths. Errors: NotFound naming the field, the path and what lies there instead, if one matches nothing; Unavailable
-// if a directory or bucket cannot be read.
+// Expands the globs; relative ones against `data_dir`. Of object stores, each path is known to name something when this
+// returns, and is listed on by Has. Errors: NotFound naming the field, the path and what lies there instead, if one
+// matches nothing; Unavailable if a directory or bucket cannot be read.
 Result<FileTable> ListFiles(const FilesSource& source, const std::string& data_dir);
 
 }  // namespace headrace::side

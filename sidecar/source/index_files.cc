@@ -15,25 +15,27 @@ Status IndexFiles(const InputSpec& spec, const std::string& data_dir,
                            " say themselves where their records lie, and need no index");
   }
   ASSIGN_OR_RETURN(const FileTable files, ListFiles(*source, data_dir));
-  if (!files.remote.empty()) {
+  if (files.any_remote()) {
     return InvalidArgument("spec.source.files.paths: indexes are kept beside files of mounted volumes only");
   }
-  for (const std::string& path : files.paths) {
+  for (size_t file = 0;; ++file) {
+    ASSIGN_OR_RETURN(const bool more, files.Has(file));
+    if (!more) return {};
+    const std::string& path = files.path(file);
     SourceContext context;
     context.spec = &spec;
     context.format = &format;
     context.compression = source->compression;
-    context.files.paths = {path};
-    context.cuts = true;
+    context.files = FileTable({path});
+    context.by_number = SourceContext::ByNumber::kAlways;
     ASSIGN_OR_RETURN(const StoredBlock* const kept, context.FindStored(format, 0));
     ASSIGN_OR_RETURN(const StoredBlock* const block, context.Stored(format, 0));
     if (kept == nullptr) {
-      ASSIGN_OR_RETURN(StoredFile* const file, block->file());
-      RETURN_IF_ERROR(SaveRecordIndex(static_cast<const FramedBlock*>(block)->index(), *file));
+      ASSIGN_OR_RETURN(StoredFile* const stored, block->file());
+      RETURN_IF_ERROR(SaveRecordIndex(static_cast<const FramedBlock*>(block)->index(), *stored));
     }
     done({path, block->records(), kept == nullptr});
   }
-  return {};
 }
 
 }  // namespace headrace::side

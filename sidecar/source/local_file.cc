@@ -23,8 +23,12 @@ constexpr uint32_t kResidentAgain = 64 << 10;
 
 class LocalFile : public StoredFile {
  public:
-  LocalFile(std::string path, int fd, uint64_t size, std::atomic<uint64_t>* bytes_read)
-      : path_(std::move(path)), fd_(fd), size_(size), bytes_read_(*bytes_read) {}
+  LocalFile(std::string path, int fd, const struct stat& opened, std::atomic<uint64_t>* bytes_read)
+      : path_(std::move(path)),
+        fd_(fd),
+        opened_(opened),
+        size_(static_cast<uint64_t>(opened.st_size)),
+        bytes_read_(*bytes_read) {}
   ~LocalFile() override { close(fd_); }
   LocalFile(const LocalFile&) = delete;
   LocalFile& operator=(const LocalFile&) = delete;
@@ -58,6 +62,21 @@ class LocalFile : public StoredFile {
   void CountReadNow(uint64_t bytes) override { bytes_read_.fetch_add(bytes, std::memory_order_relaxed); }
   void Advise(uint64_t offset, uint64_t bytes) override {
     posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+  }
+  bool IsInMemory() override {
+    constexpr uint64_t kLooks = 64;
+    struct stat now {};
+    if (stat(path_.c_str(), &now) != 0 || now.st_dev != opened_.st_dev || now.st_ino != opened_.st_ino ||
+        now.st_size != opened_.st_size || now.st_mtim.tv_sec != opened_.st_mtim.tv_sec ||
+        now.st_mtim.tv_nsec != opened_.st_mtim.tv_nsec) {
+      return false;
+    }
+    for (uint64_t look = 0; look < kLooks && size_ > 0; ++look) {
+      uint8_t byte = 0;
+      const iovec part{&byte, 1};
+      if (preadv2(fd_, &part, 1, static_cast<off_t>((size_ - 1) / kLooks * look), RWF_NOWAIT) != 1) return false;
+    }
+    return true;
   }
   uint64_t size() const override { return size_; }
   const std::string& path() const override { return path_; }
@@ -115,6 +134,7 @@ class LocalFile : public StoredFile {
 
   const std::string path_;
   const int fd_;
+  const struct stat opened_;
   const uint64_t size_;
   std::atomic<uint64_t>& bytes_read_;
   std::atomic<bool> may_wait_{true};                         // whether the kernel says that a read would wait
@@ -132,8 +152,7 @@ Result<std::unique_ptr<StoredFile>> OpenLocal(const std::string& path, std::atom
   if (fd < 0) return ErrnoStatus(errno, path + ": cannot be opened");
   struct stat info {};
   fstat(fd, &info);
-  return std::unique_ptr<StoredFile>(
-      std::make_unique<LocalFile>(path, fd, static_cast<uint64_t>(info.st_size), bytes_read));
+  return std::unique_ptr<StoredFile>(std::make_unique<LocalFile>(path, fd, info, bytes_read));
 }
 
 }  // namespace headrace::side

@@ -53,9 +53,9 @@ class ObjectFile : public RemoteFile {
 }  // namespace
 
 Result<std::unique_ptr<StoredFile>> OpenObject(const FileTable& files, size_t file, std::atomic<uint64_t>* bytes_read) {
-  const FileTable::Remote& remote = files.remote[file];
-  const FoundObject found{files.paths[file] + remote.query, remote.size, remote.version};
-  return std::unique_ptr<StoredFile>(std::make_unique<ObjectFile>(files.store, found, bytes_read));
+  const FileTable::Remote& remote = *files.remote(file);
+  const FoundObject found{files.path(file) + remote.query, remote.size, remote.version};
+  return std::unique_ptr<StoredFile>(std::make_unique<ObjectFile>(files.store(), found, bytes_read));
 }
 
 }  // namespace headrace::side

@@ -9,30 +9,38 @@ namespace {
 
 class AllFiles : public Dataset<File> {
  public:
-  explicit AllFiles(size_t count) : count_(count) {}
-  std::unique_ptr<Stream<File>> Iterate(Pass) const override { return std::make_unique<FileStream>(count_); }
+  explicit AllFiles(const FileTable& files) : files_(files) {}
+  std::unique_ptr<Stream<File>> Iterate(Pass) const override { return std::make_unique<FileStream>(files_); }
 
  private:
   class FileStream : public Stream<File> {
    public:
-    explicit FileStream(size_t count) : count_(count) {}
+    explicit FileStream(const FileTable& files) : files_(files) {}
     Result<size_t> Read(std::span<File> out) override {
-      const size_t read = std::min(out.size(), count_ - next_);
-      for (size_t i = 0; i < read; ++i) out[i].index = static_cast<uint32_t>(next_++);
+      size_t read = 0;
+      for (; read < out.size(); ++read) {
+        ASSIGN_OR_RETURN(const bool more, files_.Has(next_));
+        if (!more) break;
+        out[read].index = static_cast<uint32_t>(next_++);
+      }
       return read;
     }
 
     Result<uint64_t> PassOver(uint64_t n) override {
-      const uint64_t passed = std::min<uint64_t>(n, count_ - next_);
-      next_ += passed;
+      uint64_t passed = 0;
+      for (; passed < n; ++passed) {
+        ASSIGN_OR_RETURN(const bool more, files_.Has(next_));
+        if (!more) break;
+        ++next_;
+      }
       return passed;
     }
 
    private:
-    const size_t count_;
+    const FileTable& files_;
     size_t next_ = 0;
   };
-  size_t count_;
+  const FileTable files_;
 };
 
 // tf.data's interleave: cycle_length slots visited in turn. A visited empty slot takes the next file and is read at
@@ -125,7 +133,7 @@ class ReadFilesDataset : public Dataset<Record> {
 
 DatasetPtr<File> WholeFileList(const Plan& plan, const TransformContext& transform, const SourceContext& context) {
   return ApplyFilePipeline(std::get<FilesSource>(plan.spec.source).pipeline, "spec.source.files.pipeline", transform,
-                           std::make_unique<AllFiles>(context.files.paths.size()));
+                           std::make_unique<AllFiles>(context.files));
 }
 
 }  // namespace

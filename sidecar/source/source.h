@@ -35,22 +35,34 @@ struct SourceContext {
   BytesBlockPool blocks;
   Quarantine quarantine;
   std::atomic<uint64_t> bytes_read{0};
-  // Whether records that are not delivered shall not be read: where they lie is remembered while a file is read.
-  bool cuts = false;
+  // Whether records of framed files are read by their numbers, by those who decode them. Where they lie is remembered
+  // while a file is read through, or kept beside it.
+  enum class ByNumber {
+    kNever,
+    kInMemory,  // where the file is known already, and lies in memory: many threads read what one read ahead for them
+    kAlways,    // what is not delivered shall not be read
+  };
+  ByNumber by_number = ByNumber::kNever;
 
   // The records of a file by number; of a framed format, the whole file is read for that if they are not known.
   Result<StoredBlock*> Stored(const Format& format, uint32_t file);
   // The same, or nullptr if they are not known.
   Result<StoredBlock*> FindStored(const Format& format, uint32_t file);
+  // Those of a framed file that was read through and is in memory now; nullptr: it is to be read through.
+  Result<StoredBlock*> StoredInMemory(uint32_t file);
+  // Whether it is to be remembered where the records of a file lie that is about to be read through.
+  bool Remembers(uint32_t file) const;
   // Takes the offsets of a RecordIndex of a file that was read to its end; unless they are too many to be kept.
   void KeepIndex(uint32_t file, std::vector<uint64_t> offsets);
-  static constexpr uint64_t kMostIndexedRecords = 16 << 20;  // 128 MiB
+  // 128 MiB, and where reading through will do 32 MiB.
+  uint64_t most_indexed_records() const { return by_number == ByNumber::kAlways ? 16 << 20 : 4 << 20; }
 
   // Columns for BytesBlock::Origin::columns to refer to. Any thread.
   const std::vector<int32_t>* KeepColumns(std::vector<int32_t> columns);
 
  private:
   uint64_t indexed_records_ = 0;  // by KeepIndex
+  size_t indexed_files_ = 0;      // ... of so many files
   std::vector<bool> looked_for_;  // by file: whether there is an index beside it
   std::mutex columns_mutex_;
   std::set<std::vector<int32_t>> column_orders_;
@@ -63,6 +75,8 @@ struct Format {
   std::unique_ptr<Decoder> (*decoder)(const InputSpec& spec);
   // Framed formats: finds the records in a file's bytes. Others have `open`.
   std::unique_ptr<Framer> (*framer)(SourceContext& context) = nullptr;
+  // ... by a few bytes of each, so that finding them again costs next to nothing.
+  bool says_lengths = false;
   // Opens one file of `context.files` as a stream of its records.
   Result<std::unique_ptr<Stream<Record>>> (*open)(SourceContext& context, uint32_t file) = nullptr;
   // Finds where each record of a file is, without reading it.
@@ -76,10 +90,9 @@ const Format& FormatOf(FileFormat format);
 // Opens one file of `context.files`, in the way of its format.
 Result<std::unique_ptr<Stream<Record>>> OpenRecords(const Format& format, SourceContext& context, uint32_t file);
 
-// Gives a spec that leaves its features to the files those of the first of `files`, which are moved from only in
-// between. Does nothing for any other spec. Errors: InvalidArgument where the pipeline does not go with them; those of
-// the file.
-Status FillFeatures(InputSpec* spec, FileTable* files);
+// Gives a spec that leaves its features to the files those of the first of `files`. Does nothing for any other
+// spec. Errors: InvalidArgument where the pipeline does not go with them; those of the file.
+Status FillFeatures(InputSpec* spec, const FileTable& files);
 
 // Which files this worker reads, in order: all of them, or under policy File every num_workers-th.
 DatasetPtr<File> MakeFileList(const Plan& plan, const TransformContext& transform, const SourceContext& context);

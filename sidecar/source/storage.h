@@ -30,6 +30,9 @@ class StoredFile {
   virtual void CountReadNow(uint64_t) {}
   // That ReadAt will be called for these bytes.
   virtual void Advise(uint64_t, uint64_t) {}
+  // Whether it lies in memory, as far as a few looks tell, and is still what its path names, as it was when it was
+  // opened.
+  virtual bool IsInMemory() { return false; }
   virtual uint64_t size() const = 0;
   virtual const std::string& path() const = 0;
   // This file, if a read of it costs a round trip, so that many should be under way at a time.

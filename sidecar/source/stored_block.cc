@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/spec/remote_path.h"
 #include "sidecar/source/block_reader.h"
 #include "sidecar/source/framed_records.h"
 
@@ -90,31 +89,46 @@ Result<StoredBlock*> SourceContext::Stored(const Format& format, uint32_t file) 
   ASSIGN_OR_RETURN(const auto records, ReadBlocks(*this, file, format.framer(*this)));
   RETURN_IF_ERROR(records->PassOver(UINT64_MAX));
   if (stored_[file] != nullptr) return stored_[file].get();
-  return InvalidArgument(files.paths[file] + ": where its records lie cannot be known: it is compressed, damaged, or " +
+  return InvalidArgument(files.path(file) + ": where its records lie cannot be known: it is compressed, damaged, or " +
                          "holds too many of them; decompress it, or use shuffle scope Buffer");
 }
 
 Result<StoredBlock*> SourceContext::FindStored(const Format& format, uint32_t file) {
-  stored_.resize(files.paths.size());
+  stored_.resize(std::max<size_t>(stored_.size(), file + 1));
   if (stored_[file] != nullptr) return stored_[file].get();
   if (format.index != nullptr) {
     ASSIGN_OR_RETURN(stored_[file], format.index(*this, file));
     return stored_[file].get();
   }
-  looked_for_.resize(files.paths.size());
-  if (looked_for_[file] || IsRemotePath(files.paths[file])) return nullptr;
+  looked_for_.resize(std::max<size_t>(looked_for_.size(), file + 1));
+  if (looked_for_[file] || files.remote(file) != nullptr) return nullptr;
   looked_for_[file] = true;
   std::atomic<uint64_t> not_data{0};
-  ASSIGN_OR_RETURN(const auto stored, OpenLocal(files.paths[file], &not_data));
+  ASSIGN_OR_RETURN(const auto stored, OpenLocal(files.path(file), &not_data));
   ASSIGN_OR_RETURN(auto index, LoadRecordIndex(*stored));
   if (index != nullptr) stored_[file] = std::make_unique<FramedBlock>(*this, file, std::move(index));
   return stored_[file].get();
 }
 
+Result<StoredBlock*> SourceContext::StoredInMemory(uint32_t file) {
+  if (file >= stored_.size() || stored_[file] == nullptr) return nullptr;
+  ASSIGN_OR_RETURN(StoredFile* const stored, stored_[file]->file());
+  return stored->IsInMemory() ? stored_[file].get() : nullptr;
+}
+
+bool SourceContext::Remembers(uint32_t file) const {
+  return by_number != ByNumber::kNever && (file >= stored_.size() || stored_[file] == nullptr);
+}
+
 void SourceContext::KeepIndex(uint32_t file, std::vector<uint64_t> offsets) {
-  stored_.resize(files.paths.size());
-  if (stored_[file] != nullptr || indexed_records_ + offsets.size() > kMostIndexedRecords) return;
+  // A file that is known stays open; one that is read in a moment gains nothing.
+  constexpr size_t kMostOpen = 256;
+  constexpr uint64_t kLeastBytes = 4 << 20;
+  if (by_number == ByNumber::kInMemory && (indexed_files_ == kMostOpen || offsets.back() < kLeastBytes)) return;
+  stored_.resize(std::max<size_t>(stored_.size(), file + 1));
+  if (stored_[file] != nullptr || indexed_records_ + offsets.size() > most_indexed_records()) return;
   indexed_records_ += offsets.size();
+  ++indexed_files_;
   stored_[file] = std::make_unique<FramedBlock>(*this, file, std::make_unique<RecordIndex>(std::move(offsets)));
 }
 
@@ -123,7 +137,7 @@ const std::vector<int32_t>* SourceContext::KeepColumns(std::vector<int32_t> colu
   return &*column_orders_.insert(std::move(columns)).first;
 }
 
-const std::string& StoredBlock::path() const { return context_.files.paths[number_]; }
+const std::string& StoredBlock::path() const { return context_.files.path(number_); }
 
 std::string StoredBlock::Place(int64_t row) const {
   return path() + ": record at byte " + std::to_string(Find(row).offset);

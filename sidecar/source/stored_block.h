@@ -25,6 +25,7 @@ class StoredBlock : public Block {
 
   std::span<const uint8_t> Bytes(int64_t, size_t) const override { return {}; }
   size_t memory() const override { return sizeof(*this); }
+  bool holds_records() const override { return false; }
   std::string Place(int64_t row) const override;
 
   const std::string& path() const;  // of the file

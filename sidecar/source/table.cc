@@ -36,7 +36,7 @@ std::unique_ptr<Decoder> DecodeColumns(const InputSpec& spec) { return MakeColum
 }  // namespace
 
 const Format& FormatOf(FileFormat format) {
-  static constexpr Format kTFRecord = {.decoder = DecodeTFRecords, .framer = FrameTFRecords};
+  static constexpr Format kTFRecord = {.decoder = DecodeTFRecords, .framer = FrameTFRecords, .says_lengths = true};
   static constexpr Format kText = {.decoder = DecodeText, .framer = FrameLinesOf<BlankLines::kAreRecords>};
   static constexpr Format kCsv = {.decoder = DecodeCsv, .framer = MakeCsvFramer, .headers = true};
   static constexpr Format kJsonLines = {.decoder = DecodeJson, .framer = FrameLinesOf<BlankLines::kArePassedOver>};
@@ -45,7 +45,7 @@ const Format& FormatOf(FileFormat format) {
   static constexpr Format kNumPy = {.decoder = MakeFixedDecoder, .open = OpenStoredRecords, .index = IndexNumPy};
   static constexpr Format kColumns = {
       .decoder = DecodeColumns, .open = OpenColumns, .headers = true, .features = FeaturesOfColumns};
-  static constexpr Format kWebDataset = {.decoder = DecodeSamples, .framer = FrameSamples};
+  static constexpr Format kWebDataset = {.decoder = DecodeSamples, .framer = FrameSamples, .says_lengths = true};
   switch (format) {
     case FileFormat::kTFRecord: return kTFRecord;
     case FileFormat::kText: return kText;
@@ -62,28 +62,29 @@ const Format& FormatOf(FileFormat format) {
 
 Result<std::unique_ptr<Stream<Record>>> OpenRecords(const Format& format, SourceContext& context, uint32_t file) {
   if (format.framer == nullptr) return format.open(context, file);
-  if (context.cuts) {
-    ASSIGN_OR_RETURN(StoredBlock* const known, context.FindStored(format, file));
+  if (context.by_number != SourceContext::ByNumber::kNever) {
+    ASSIGN_OR_RETURN(StoredBlock* const known, context.by_number == SourceContext::ByNumber::kAlways
+                                                   ? context.FindStored(format, file)
+                                                   : context.StoredInMemory(file));
     if (known != nullptr) return StreamOf(known);
   }
   return ReadBlocks(context, file, format.framer(context));
 }
 
-Status FillFeatures(InputSpec* spec, FileTable* files) {
-  if (KnowsComponents(*spec) || files->paths.empty()) return {};
+Status FillFeatures(InputSpec* spec, const FileTable& files) {
+  if (KnowsComponents(*spec)) return {};
+  ASSIGN_OR_RETURN(const bool any, files.Has(0));
+  if (!any) return {};
   const auto& source = std::get<FilesSource>(spec->source);
   SourceContext context;
   context.spec = spec;
   context.compression = source.compression;
-  context.files = std::move(*files);
-  auto features = FormatOf(source.format).features(context, 0);
-  *files = std::move(context.files);
-  RETURN_IF_ERROR(features);
-  spec->features = std::move(*features);
+  context.files = files;
+  ASSIGN_OR_RETURN(spec->features, FormatOf(source.format).features(context, 0));
   std::vector<FieldError> errors;
   CheckComponents(*spec, &errors);
   if (errors.empty()) return {};
-  return InvalidArgument(errors[0].ToString() + " (the features are the columns of " + files->paths[0] + ")");
+  return InvalidArgument(errors[0].ToString() + " (the features are the columns of " + files.path(0) + ")");
 }
 
 }  // namespace headrace::side

@@ -79,13 +79,15 @@ class Cluster:
         return self.run("kubectl", *arguments, **options).stdout
 
     def request(self, method, path, body=None, content_type="application/json"):
-        """One API call; returns the parsed answer, or the text where it is not JSON. Raises ApiError from 400 up."""
+        """One API call; returns the parsed answer, or the text where it is not JSON. Raises ApiError from 400 up, OSError without an answer."""
         connection = _UnixConnection(self._socket)
         try:
             headers = {"Content-Type": content_type, "Accept": "application/json"}
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()
             text = answer.read().decode()
+        except http.client.HTTPException as error:  # an answer that broke off
+            raise ConnectionError(f"{method} {path}: {error!r}") from error
         finally:
             connection.close()
         is_json = "json" in (answer.getheader("Content-Type") or "")

@@ -37,7 +37,7 @@ struct FileRecords {
 inline FileRecords ReadFile(FileFormat format, const std::string& path, Compression compression = Compression::kAuto,
                             size_t block = 7, Decoder* check = nullptr) {
   SourceContext context;
-  context.files.paths = {path};
+  context.files = FileTable({path});
   context.compression = compression;
   FileRecords all;
   auto stream = OpenRecords(FormatOf(format), context, 0);

@@ -73,9 +73,25 @@ class FakeBucket {
   const size_t page_;
 };
 
+Result<std::vector<FoundObject>> All(ObjectListing* listing, size_t path) {
+  std::vector<FoundObject> all;
+  while (true) {
+    ASSIGN_OR_RETURN(auto next, listing->Next(path));
+    if (next.empty()) return all;
+    std::move(next.begin(), next.end(), std::back_inserter(all));
+  }
+}
+
+std::vector<Result<std::vector<FoundObject>>> Find(ObjectStore* store, const std::vector<std::string>& paths) {
+  const auto listing = store->List(paths);
+  std::vector<Result<std::vector<FoundObject>>> found;
+  for (size_t i = 0; i < paths.size(); ++i) found.push_back(All(listing.get(), i));
+  return found;
+}
+
 std::vector<Result<std::vector<FoundObject>>> Find(const HttpFaults& server, const std::vector<std::string>& paths) {
   ObjectStore store({.endpoint = server.url()}, EnvironmentOf({}), QuickPolicy());
-  return store.Find(paths);
+  return Find(&store, paths);
 }
 
 std::vector<std::string> Names(const Result<std::vector<FoundObject>>& found) {
@@ -168,6 +184,77 @@ TEST(FindObjects, ListsRangesOfKeysAtTheSameTime) {
   EXPECT_GT(server.connections(), 4);
 }
 
+std::set<std::string> KeysInFolders(int folders, int in_each) {
+  std::set<std::string> keys;
+  for (int folder = 0; folder < folders; ++folder) {
+    for (int i = 0; i < in_each; ++i) {
+      keys.insert("data/" + std::to_string(1000 + folder) + "/part-" + std::to_string(1000 + i));
+    }
+  }
+  return keys;
+}
+
+// The first objects cost few requests, however many follow; all together come in order.
+TEST(FindObjects, ListsAsFarAsObjectsAreWanted) {
+  const std::set<std::string> keys = KeysInFolders(100, 50);
+  const HttpFaults server(FakeBucket(keys, 100), /*handles_at_once=*/true);
+  ObjectStore store({.endpoint = server.url()}, EnvironmentOf({}), QuickPolicy());
+  const auto listing = store.List({"s3://bucket/data/*/part-*"});
+  const auto first = listing->Next(0);
+  ASSERT_TRUE(first.ok()) << first.status().ToString();
+  EXPECT_EQ(first->front().path, "s3://bucket/data/1000/part-1000");
+  EXPECT_LE(server.requests().size(), 30u);  // of 101
+  std::vector<std::string> names = Names(first);
+  const auto rest = All(listing.get(), 0);
+  ASSERT_TRUE(rest.ok()) << rest.status().ToString();
+  for (const FoundObject& object : *rest) names.push_back(object.path);
+  std::vector<std::string> expected;
+  for (const std::string& key : keys) expected.push_back("s3://bucket/" + key);
+  EXPECT_EQ(names, expected);
+  EXPECT_EQ(server.requests().size(), 101u);
+}
+
+// "a-b/x" is before "a/x" and after "a", whatever folder they come from.
+TEST(FindObjects, OrdersFoldersAsTheirObjects) {
+  const HttpFaults server(FakeBucket({"a-b/x", "a/x", "a/y", "a0/x", "a/-/x"}, 1));
+  const auto found = Find(server, {"s3://bucket/a*/*", "s3://bucket/*/x"});
+  EXPECT_THAT(Names(found[0]),
+              ElementsAre("s3://bucket/a-b/x", "s3://bucket/a/x", "s3://bucket/a/y", "s3://bucket/a0/x"));
+  EXPECT_THAT(Names(found[1]), ElementsAre("s3://bucket/a-b/x", "s3://bucket/a/x", "s3://bucket/a0/x"));
+}
+
+// What is not in order could be read twice, or not at all.
+TEST(FindObjects, RefusesAListingOutOfOrder) {
+  int page = 0;
+  const HttpFaults server([&](const SeenRequest&) {
+    const std::string keys = page++ == 0 ? "<Contents><Key>b</Key><Size>1</Size></Contents>"
+                                           "<Contents><Key>c</Key><Size>1</Size></Contents><IsTruncated>true"
+                                           "</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
+                                         : "<Contents><Key>a</Key><Size>1</Size></Contents>";
+    return Answer{.body = "<ListBucketResult>" + keys + "</ListBucketResult>"};
+  });
+  EXPECT_THAT(Find(server, {"s3://bucket/*"})[0].status().message(),
+              HasSubstr("s3://bucket/a: the server lists it after b: listings must be in lexical order"));
+}
+
+// A listing that nobody wants any more waits for no server.
+TEST(FindObjects, EndsInTheMiddle) {
+  const std::set<std::string> keys = KeysInFolders(20, 5);
+  const FakeBucket bucket(keys, 100);
+  const HttpFaults server(
+      [&](const SeenRequest& request) {
+        const bool late =
+            request.target.find("1000") == std::string::npos && request.target.find("10") != std::string::npos;
+        return late ? Answer{.silent = true} : bucket(request);
+      },
+      /*handles_at_once=*/true);
+  ObjectStore store({.endpoint = server.url()}, EnvironmentOf({}), QuickPolicy());
+  const auto listing = store.List({"s3://bucket/data/*/part-*"});
+  const auto first = listing->Next(0);
+  ASSERT_TRUE(first.ok()) << first.status().ToString();
+  EXPECT_EQ(first->size(), 5u);
+}
+
 TEST(FindObjects, ABrokenListingIsAnError) {
   for (const char* body : {"", "<html>", "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
                            "<ListBucketResult><Contents><Key>a</Key><Size>-1</Size></Contents></ListBucketResult>"}) {
@@ -202,7 +289,7 @@ TEST(FindObjects, AsksGoogleWithATokenOfTheMetadataServer) {
   });
   ObjectStore store({.endpoint = server.url()}, EnvironmentOf({{"GCE_METADATA_HOST", metadata.url().substr(7)}}),
                     QuickPolicy());
-  EXPECT_THAT(Names(store.Find({"gs://bucket/a-*"})[0]), ElementsAre("gs://bucket/a-1", "gs://bucket/a-2"));
+  EXPECT_THAT(Names(Find(&store, {"gs://bucket/a-*"})[0]), ElementsAre("gs://bucket/a-1", "gs://bucket/a-2"));
   EXPECT_EQ(metadata.requests().size(), 1u);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 
 #include "sidecar/source/index_files.h"
@@ -170,6 +171,55 @@ TEST_P(FramedRecords, OfAFileThatChangesAreAnError) {
   run.Epoch(1);
   EXPECT_EQ(run.status().code(), Code::kCorrupt);
   EXPECT_THAT(run.status().message(), HasSubstr(path + ": "));
+}
+
+// In order, too, a file that was read through is read by number from then on; unless it is another one by now.
+TEST(FramedRecordsInOrder, AreTheSameInEachEpoch) {
+  const Folder folder;
+  const auto file_of = [](int64_t from) {
+    std::string bytes;
+    for (int64_t x = from; x < from + 6000; ++x) {
+      bytes += TFRecordOf(ExampleOf({{"x", Int64List({x})}, {"text", BytesList({std::string(900 + x % 90, 't')})}}));
+    }
+    return bytes;
+  };
+  folder.Write("f0", file_of(0));
+  folder.Write("f1", file_of(6000));
+  PipelineRun run(R"({"source": {"files": {"paths": ["f*"]}}, "features": [{"name": "x", "dtype": "int64"}],
+                      "pipeline": [{"batch": {"size": 100}}]})",
+                  {}, folder.path());
+  const uint64_t size = std::filesystem::file_size(folder.path() + "/f0") * 2;
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+    const uint64_t before = run.pipeline().bytes_read();
+    EXPECT_EQ(run.Values<int64_t>(0, epoch), Counting(0, 12000));
+    EXPECT_NEAR(static_cast<double>(run.pipeline().bytes_read() - before), static_cast<double>(size), 1e5);
+  }
+  folder.Write("f0", file_of(100000));
+  EXPECT_EQ(run.Values<int64_t>(0, 3).front(), 100000);
+  EXPECT_TRUE(run.status().ok()) << run.status().message();
+}
+
+TEST(FramedRecordsInOrder, AreKnownOnceTheirFileWasReadThrough) {
+  const Folder folder;
+  std::string bytes;
+  while (bytes.size() < 5 << 20) bytes += TFRecordOf(std::string(5000, 'r'));
+  const std::string path = folder.Write("large", bytes);
+  SourceContext context;
+  context.format = &FormatOf(FileFormat::kTFRecord);
+  context.by_number = SourceContext::ByNumber::kInMemory;
+  context.files = FileTable({path, folder.Write("small", bytes.substr(0, 5016))});
+  for (uint32_t file = 0; file < 2; ++file) {
+    const auto records = OpenRecords(*context.format, context, file);
+    ASSERT_TRUE(records.ok());
+    EXPECT_EQ(*context.StoredInMemory(file), nullptr) << "it is not read yet";
+    ASSERT_TRUE((*records)->PassOver(UINT64_MAX).ok());
+  }
+  StoredBlock* const known = *context.StoredInMemory(0);
+  ASSERT_NE(known, nullptr);
+  EXPECT_EQ(known->records(), static_cast<int64_t>(bytes.size() / 5016));
+  EXPECT_EQ(*context.StoredInMemory(1), nullptr) << "not worth an open file";
+  folder.Write("large", bytes + bytes);
+  EXPECT_EQ(*context.StoredInMemory(0), nullptr) << "it is another file now";
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, FramedRecords,

@@ -24,7 +24,7 @@ class Lines : public testing::Test {
   // What messages call every `step`th record, from the first.
   std::vector<std::string> Places(const std::string& bytes, FileFormat format, size_t step = 1) {
     SourceContext context;
-    context.files.paths = {folder_.Write("a.txt", bytes)};
+    context.files = FileTable({folder_.Write("a.txt", bytes)});
     const auto stream = OpenRecords(FormatOf(format), context, 0);
     std::vector<std::string> places;
     Record record;
@@ -99,7 +99,7 @@ TEST_F(Lines, AreNumberedOnInLaterBlocks) {
 
 TEST_F(Lines, ArePassedOverByNumber) {
   SourceContext context;
-  context.files.paths = {folder_.Write("a.txt", "a\nb\n\nc\n")};
+  context.files = FileTable({folder_.Write("a.txt", "a\nb\n\nc\n")});
   const auto stream = OpenRecords(FormatOf(FileFormat::kText), context, 0);
   EXPECT_EQ(*(*stream)->PassOver(3), 3u);
   Record record;

@@ -171,6 +171,7 @@ class CachedObjects : public ObjectCacheTest {
     source.object_store.cache_bytes = 100 << 20;
     const auto files = ListFiles(source, "");
     EXPECT_TRUE(files.ok()) << files.status().message();
+    EXPECT_TRUE(*files->Has(0));
     auto stream = OpenByteStream(*files, 0, Compression::kNone, &bytes_read_);
     EXPECT_TRUE(stream.ok());
     std::string bytes;
