@@ -87,6 +87,10 @@ if(TARGET headrace_python_native)
   set_tests_properties(client/gpu_trainers PROPERTIES LABELS "unit;python")
   set_property(TEST client/gpu_trainers APPEND PROPERTY ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
   set_tests_properties(client/gpu_trainers_gpu PROPERTIES LABELS "unit;gpu")
+  if(DEFINED ENV{PYTHONPATH})  # where torch and JAX may be
+    set_tests_properties(client/gpu_trainers_gpu PROPERTIES
+      ENVIRONMENT_MODIFICATION "PYTHONPATH=path_list_append:$ENV{PYTHONPATH}")
+  endif()
 endif()
 if(TARGET fake_nccl AND TARGET loader_exchange_test)
   add_dependencies(loader_exchange_test fake_nccl fake_cuda)

@@ -3,6 +3,11 @@
 
 namespace headrace::side {
 
-std::string Probe::Render() const { return {}; }
+std::string Probe::Render() const {
+  static_cast<void>(feed_);  // clang misses who uses them
+  static_cast<void>(engine_);
+  static_cast<void>(rings_);
+  return {};
+}
 
 }  // namespace headrace::side

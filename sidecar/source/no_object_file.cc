@@ -5,7 +5,7 @@
 namespace headrace::side {
 
 Result<std::unique_ptr<StoredFile>> OpenObject(const FileTable& files, size_t file, std::atomic<uint64_t>*) {
-  return Unavailable(files.paths[file] + ": this build reads no object stores");
+  return Unavailable(files.path(file) + ": this build reads no object stores");
 }
 
 }  // namespace headrace::side

@@ -14,7 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 LINE = re.compile(r"^(\w+)\s+([\d.]+) (\S+)(?:\s+([\d.]+) of (\w+))?$")
-SKIPPED = re.compile(r"^(skipped: .*|.*\[  SKIPPED \] \w.*|.*Skipped)$")
+SKIPPED = re.compile(r"^(skipped: .*|\[  SKIPPED \] \w+\.\w+)$")
 
 # What a figure is to be: of its value, or of its ratio to the figure beside.
 AT_LEAST, AT_MOST = operator.ge, operator.le
@@ -60,7 +60,7 @@ def main():
     build, options = Path(sys.argv[1]).resolve(), sys.argv[2:]
     environment = {
         **os.environ,
-        "PYTHONPATH": str(build / "python"),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(build / "python"), os.environ.get("PYTHONPATH")])),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HEADRACE_LOADER": str(build / "bin" / "headrace-loader"),
         "HEADRACE_MAKE_PLAN": str(build / "tests" / "make_plan"),
