@@ -10,6 +10,7 @@
 
 #include "sidecar/source/index_files.h"
 #include "sidecar/source/record_index.h"
+#include "sidecar/source/stored_block.h"
 #include "tests/sidecar/files.h"
 #include "tests/sidecar/pipelines.h"
 #include "tests/sidecar/tars.h"
