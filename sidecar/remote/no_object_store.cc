@@ -24,6 +24,7 @@ ObjectListing::ObjectListing(std::vector<WantedPath> paths, Transfers*)
 ObjectListing::~ObjectListing() = default;
 Status ObjectListing::AwaitFirst(size_t path) { return finder_->Refusal(path); }
 Result<std::vector<FoundObject>> ObjectListing::Next(size_t path) { return finder_->Refusal(path); }
+void ObjectListing::SetHurry(bool) {}
 
 ObjectStore::ObjectStore(const ObjectStoreOptions& options, Environment environment, const RetryPolicy& policy)
     : context_{options, std::move(environment), Transfers(policy)} {}
