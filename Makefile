@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # What users run or link; the release preset's tests are built by nobody who does not ask for them.
 TARGETS := headrace headrace-loader headrace-operator headrace_shared
 
-.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan conformance docs chart lint e2e gpu-deps test-gpu property bench bench-operator fuzz fuzz-admission clean
+.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan python conformance docs chart lint e2e gpu-deps test-gpu bench-gpu property bench bench-operator fuzz fuzz-admission clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 26
@@ -43,10 +43,10 @@ cluster-down: ## end it
 demo: setup ## the main job: from `kubectl apply` to a falling loss
 	@scripts/demo.sh
 
-test: setup ## everything: lint, unit, thread sanitizer, conformance, the guide's examples, the chart, end to end
+test: setup ## everything: lint, unit, thread sanitizer, the Python package, conformance, the guide's examples, the chart, end to end
 	@$(PYTHON) scripts/test.py
 
-lint unit tsan conformance docs chart e2e: setup ## one part of `make test`
+lint unit tsan python conformance docs chart e2e: setup ## one part of `make test`
 	@$(PYTHON) scripts/test.py $@
 
 gpu-deps: setup ## the sources that test-gpu needs on a machine without network, in build/gpu-deps
@@ -54,6 +54,9 @@ gpu-deps: setup ## the sources that test-gpu needs on a machine without network,
 
 test-gpu: ## what needs a GPU, built alone and tested on one: a compiler, CMake, CUDA 13 and NCCL; fails without a GPU
 	@scripts/test_gpu.sh
+
+bench-gpu: ## the figures that need a GPU as one table, each beside its goal; ARGS: --steps, --rounds
+	@scripts/bench_gpu.sh $(ARGS)
 
 property: setup ## 2,000 random pipelines held to TensorFlow itself, which it downloads; not part of `make test`
 	@$(PYTHON) scripts/test.py $@

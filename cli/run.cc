@@ -138,6 +138,15 @@ class Printer {
   std::vector<std::unique_ptr<WorkerStream>> streams_;
 };
 
+// What is printed is read in host memory, which has no images that a loader's GPU makes. Under Auto the CPU makes them.
+Plan Printable(const Plan& plan) {
+  if (plan.spec.delivery.memory != MemoryKind::kDevice) return plan;
+  InputSpec spec = plan.spec;
+  spec.delivery.memory = MemoryKind::kAuto;
+  if (spec.delivery.resource_claim.empty()) spec.delivery.resource_claim = "gpu";  // under Device, a pod's only one
+  return CompilePlan(std::move(spec), plan.input);
+}
+
 Result<int> RunInput(const CommandLine& line) {
   if (!line.positional().empty()) {
     return InvalidArgument("unexpected argument \"" + line.positional()[0] + "\": a COMMAND stands after --");
@@ -158,8 +167,10 @@ Result<int> RunInput(const CommandLine& line) {
   loader_options.data_directory = input.data_directory;
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   loader_options.run_id = input.name + "-" + std::to_string(now);
-  ASSIGN_OR_RETURN(const auto loaders, LoaderGroup::Start(input.plan, loader_options, directory.path()));
-  if (!line.rest().empty()) return RunTrainers(line.rest(), *loaders);
+  const bool prints = line.rest().empty();
+  const Plan plan = prints ? Printable(input.plan) : input.plan;
+  ASSIGN_OR_RETURN(const auto loaders, LoaderGroup::Start(plan, loader_options, directory.path()));
+  if (!prints) return RunTrainers(line.rest(), *loaders);
 
   Printer printer(loaders.get(), options);
   RETURN_IF_ERROR(printer.Connect(input.name));

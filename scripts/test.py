@@ -107,6 +107,14 @@ def conformance():
     return whole[0] + separate[0], whole[1] + separate[1]
 
 
+def python():
+    """The Python package, which no sanitizer's build has."""
+    configure("release")
+    run("cmake", "--build", "--preset", "release", "-j", JOBS, "--target", "headrace_python_native", "headrace_shared",
+        "headrace", "headrace-loader", "ring_loader", "make_plan", "fake_cuda")
+    return ctest("release", "-L", "python")
+
+
 def docs():
     run("make", "-s", "build")
     run("cmake", "--build", "--preset", "release", "-j", JOBS, "--target", "headrace_python_native")
@@ -135,7 +143,7 @@ def property_test():
     return run_counted(sys.executable, "tests/property/run.py")
 
 
-PARTS = {part.__name__: part for part in (lint, unit, tsan, conformance, docs, chart, e2e)}
+PARTS = {part.__name__: part for part in (lint, unit, tsan, python, conformance, docs, chart, e2e)}
 # Not of `make test`: it downloads TensorFlow.
 ON_REQUEST = {"property": property_test}
 

@@ -1,10 +1,16 @@
-# Run by hand or by `make bench`, never by ctest.
-foreach(name client_next_bench device_copy_bench loader_drain_bench machine_floors operator_bench pixels_bench)
+# Run by hand, by `make bench` or by `make bench-gpu`, never by ctest.
+add_executable(device_copy_bench EXCLUDE_FROM_ALL bench/device_copy_bench.cc)
+set_target_properties(device_copy_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+target_link_libraries(device_copy_bench PRIVATE headrace::client headrace::sidecar_alone fakes_fake_loader)
+if(HEADRACE_PARTS STREQUAL "gpu")
+  return()
+endif()
+
+foreach(name client_next_bench loader_drain_bench machine_floors operator_bench pixels_bench)
   add_executable(${name} EXCLUDE_FROM_ALL bench/${name}.cc)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 endforeach()
 target_link_libraries(client_next_bench PRIVATE headrace::client fakes_fake_loader)
-target_link_libraries(device_copy_bench PRIVATE headrace::client headrace::sidecar fakes_fake_loader)
 target_link_libraries(loader_drain_bench PRIVATE headrace::client)
 target_link_libraries(operator_bench PRIVATE operator_fakes headrace::operator_lib headrace::operator_reconcile headrace::operator_admission)
 target_link_libraries(pixels_bench PRIVATE headrace::sidecar)

@@ -31,9 +31,9 @@ if(TARGET headrace_python_native)
   add_test(NAME examples/digits_train
     COMMAND headrace run -f ${CMAKE_SOURCE_DIR}/examples/digits/input.yaml --workers 2 -- ${PYTHON3}
             ${CMAKE_SOURCE_DIR}/examples/digits/train.py)
-  set_tests_properties(examples/digits_train PROPERTIES LABELS unit TIMEOUT 120)
+  set_tests_properties(examples/digits_train PROPERTIES LABELS "unit;python" TIMEOUT 120)
   # A loader that fills GPU memory, and a trainer in Python, before the stand-in driver.
   add_test(NAME client/device_python COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/client/device_test.py)
-  set_tests_properties(client/device_python PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT
+  set_tests_properties(client/device_python PROPERTIES LABELS "unit;python" TIMEOUT 300 ENVIRONMENT
     "PYTHONDONTWRITEBYTECODE=1;HEADRACE_COMMAND=$<TARGET_FILE:headrace>;HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
 endif()

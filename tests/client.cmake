@@ -38,11 +38,8 @@ if(TARGET headrace_python_native)
   add_test(NAME client/ragged COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/ragged_test.py)
   add_test(NAME client/pinned_python
     COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/pinned_test.py)
-  add_test(NAME client/gpu_trainers
-    COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/gpu_trainers_test.py)
-  set_tests_properties(client/python client/ragged client/pinned_python PROPERTIES LABELS unit TIMEOUT 120)
-  set_tests_properties(client/gpu_trainers PROPERTIES LABELS "unit;gpu" TIMEOUT 300)
-  set_property(TEST client/python client/ragged client/pinned_python client/gpu_trainers PROPERTY ENVIRONMENT
+  set_tests_properties(client/python client/ragged client/pinned_python PROPERTIES LABELS "unit;python" TIMEOUT 120)
+  set_property(TEST client/python client/ragged client/pinned_python PROPERTY ENVIRONMENT
     "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1"
     "HEADRACE_RING_LOADER=$<TARGET_FILE:ring_loader>"
     "HEADRACE_CLIENT_DOC=${CMAKE_SOURCE_DIR}/docs/client.md"

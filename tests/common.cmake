@@ -7,6 +7,7 @@ headrace_test(common/spec/memory DEPS headrace::common_spec)
 headrace_test(common/spec/pixel_maps DEPS headrace::common_spec)
 headrace_test(common/spec/plan DEPS headrace::common_spec)
 headrace_test(common/spec/sample_features DEPS headrace::common_spec)
+headrace_test(common/spec/sha256 DEPS headrace::common_spec OpenSSL::Crypto)
 headrace_test(common/spec/text_formats DEPS headrace::common_spec)
 headrace_test(common/spec/variable DEPS headrace::common_spec)
 

@@ -53,16 +53,44 @@ set_tests_properties(common/gpu/driver common/gpu/handover common/gpu/shared_mem
   ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
 
 # Loaders that fill GPU memory, and trainers, in processes of their own.
-if(TARGET headrace-loader)
-  add_executable(device_trainer loader/device_trainer.cc)
-  target_link_libraries(device_trainer PRIVATE headrace::client fake_cuda)
-  set_target_properties(device_trainer PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  foreach(name device device_images device_kills)
-    headrace_test(loader/${name} DEPS headrace::client headrace::common_spec headrace::sidecar_device_ring fake_cuda
-                  LABELS "unit;tsan")
-    add_dependencies(loader_${name}_test headrace-loader device_trainer)
-    set_tests_properties(loader/${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
+foreach(program batch_dump device_trainer)
+  add_executable(${program} loader/${program}.cc)
+  target_link_libraries(${program} PRIVATE headrace::client)
+  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endforeach()
+foreach(name device device_images device_kills memory_kinds)
+  headrace_test(loader/${name} DEPS headrace::client headrace::common_spec headrace::sidecar_device_ring
+                LABELS "unit;tsan")
+  add_dependencies(loader_${name}_test headrace-loader batch_dump device_trainer fake_cuda)
+  set_tests_properties(loader/${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
+endforeach()
+# These look into it.
+foreach(name device device_images)
+  target_link_libraries(loader_${name}_test PRIVATE fake_cuda)
+endforeach()
+# The same programs on a GPU; skipped where there is none.
+foreach(name device_kills memory_kinds)
+  add_test(NAME loader/${name}_gpu COMMAND loader_${name}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(loader/${name}_gpu PROPERTIES LABELS "unit;gpu" TIMEOUT 1800)
+endforeach()
+# Their trainers in Python.
+add_executable(make_plan loader/make_plan.cc)
+target_link_libraries(make_plan PRIVATE headrace::common_spec)
+set_target_properties(make_plan PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+if(TARGET headrace_python_native)
+  foreach(name gpu_trainers gpu_trainers_gpu)
+    add_test(NAME client/${name}
+      COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/gpu_trainers_test.py)
+    set_tests_properties(client/${name} PROPERTIES TIMEOUT 600 ENVIRONMENT
+      "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1;HEADRACE_LOADER=$<TARGET_FILE:headrace-loader>;HEADRACE_MAKE_PLAN=$<TARGET_FILE:make_plan>")
   endforeach()
+  set_tests_properties(client/gpu_trainers PROPERTIES LABELS "unit;python")
+  set_property(TEST client/gpu_trainers APPEND PROPERTY ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
+  set_tests_properties(client/gpu_trainers_gpu PROPERTIES LABELS "unit;gpu")
+  if(DEFINED ENV{PYTHONPATH})  # where torch and JAX may be
+    set_tests_properties(client/gpu_trainers_gpu PROPERTIES
+      ENVIRONMENT_MODIFICATION "PYTHONPATH=path_list_append:$ENV{PYTHONPATH}")
+  endif()
 endif()
 if(TARGET fake_nccl AND TARGET loader_exchange_test)
   add_dependencies(loader_exchange_test fake_nccl fake_cuda)

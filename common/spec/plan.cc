@@ -1,9 +1,8 @@
 #include "common/spec/plan.h"
 
-#include <openssl/sha.h>
-
 #include <nlohmann/json.hpp>
 
+#include "common/spec/sha256.h"
 #include "common/spec/transformations.h"
 #include "common/spec/warnings.h"
 
@@ -16,11 +15,10 @@ std::string HashOf(const InputSpec& spec) {
   // The apiVersion is part of it: the same words may mean something else in another version. nlohmann's objects are
   // sorted by key, so equal specs have equal texts.
   const std::string text = "headrace.dev/v1alpha1 " + ToJson(spec).dump();
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest);
+  const std::array<uint8_t, 32> digest = Sha256(text);
   static constexpr char kHex[] = "0123456789abcdef";
   std::string hash;
-  for (int i = 0; i < 8; ++i) {
+  for (size_t i = 0; i < 8; ++i) {
     hash += kHex[digest[i] >> 4];
     hash += kHex[digest[i] & 15];
   }

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 #include <tuple>
@@ -19,6 +20,7 @@ namespace {
 // Requests under way: few at first, so that the first answers do not share a slow server with a hundred others.
 constexpr size_t kAtOnceAtFirst = 8;
 constexpr size_t kMostAtOnce = 64;
+constexpr size_t kAtOnceWithoutHurry = 4;
 constexpr char kGlobCharacters[] = "*?[\\";
 
 // A part of the answer, which one request, or several in a row, can give.
@@ -190,6 +192,8 @@ class ObjectListing::Finder {
     }
   }
 
+  void SetHurry(bool hurry) { hurry_.store(hurry, std::memory_order_relaxed); }
+
  private:
   struct Answer {
     std::string bucket;
@@ -214,7 +218,8 @@ class ObjectListing::Finder {
 
   // Sends what may be sent, and takes what comes next.
   void Step() {
-    while (!parts_.empty() && calls_.size() < at_once_) Ask(parts_.extract(parts_.begin()).mapped());
+    const size_t most = hurry_.load(std::memory_order_relaxed) ? at_once_ : kAtOnceWithoutHurry;
+    while (!parts_.empty() && calls_.size() < most) Ask(parts_.extract(parts_.begin()).mapped());
     if (calls_.empty()) return;
     std::vector<Call*> under_way;
     for (const auto& call : calls_) under_way.push_back(call.get());
@@ -345,6 +350,7 @@ class ObjectListing::Finder {
   std::multimap<Place, Part> parts_;
   std::vector<std::unique_ptr<PartCall>> calls_;
   size_t at_once_ = kAtOnceAtFirst;
+  std::atomic<bool> hurry_{true};
 };
 
 ObjectListing::ObjectListing(std::vector<WantedPath> paths, Transfers* transfers)
@@ -355,5 +361,7 @@ ObjectListing::~ObjectListing() = default;
 Status ObjectListing::AwaitFirst(size_t path) { return finder_->AwaitFirst(path); }
 
 Result<std::vector<FoundObject>> ObjectListing::Next(size_t path) { return finder_->Next(path); }
+
+void ObjectListing::SetHurry(bool hurry) { finder_->SetHurry(hurry); }
 
 }  // namespace headrace::side

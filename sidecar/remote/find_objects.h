@@ -28,7 +28,7 @@ struct WantedPath {
 // path without a glob costs one request.
 //
 // Lists as far as objects are asked for, and a little further: the first of a hundred thousand are there after as many
-// requests as for a thousand. Used by one thread at a time, which it blocks.
+// requests as for a thousand. Used by one thread at a time, which it blocks; but for SetHurry, by any.
 class ObjectListing {
  public:
   // REQUIRES: RemotePathError has nothing against the paths. The services and `transfers` outlive it.
@@ -41,6 +41,9 @@ class ObjectListing {
   Status AwaitFirst(size_t path);
   // The path's next objects: in lexical order, each once. Empty: there are no more.
   Result<std::vector<FoundObject>> Next(size_t path);
+  // Whether somebody waits for what comes next, as from the beginning. Else there are few requests at a time: those
+  // that read objects have the store's time.
+  void SetHurry(bool hurry);
 
  private:
   class Finder;

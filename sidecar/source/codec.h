@@ -1,4 +1,4 @@
-// What a compression is: one file in this folder and one line in compression.cc.
+// What a compression is: one file in this folder and one line in codecs.cc.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,9 @@ inline constexpr size_t kFirstBytes = 64;
 inline bool BeginsWith(std::span<const uint8_t> bytes, std::string_view magic) {
   return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()).substr(0, magic.size()) == magic;
 }
+
+// Those that are read.
+std::span<const Codec* const> Codecs();
 
 extern const Codec kGzipCodec;
 extern const Codec kZstdCodec;

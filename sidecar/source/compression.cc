@@ -10,8 +10,6 @@
 namespace headrace::side {
 namespace {
 
-constexpr const Codec* kCodecs[] = {&kGzipCodec, &kZstdCodec, &kLz4Codec, &kBzip2Codec, &kSnappyCodec};
-
 class DecompressedStream : public ByteStream {
  public:
   DecompressedStream(std::unique_ptr<RawStream> file, const Codec& codec)
@@ -26,9 +24,9 @@ class DecompressedStream : public ByteStream {
 };
 
 const Codec* FindCodec(std::span<const uint8_t> first) {
-  const auto* const found =
-      std::find_if(std::begin(kCodecs), std::end(kCodecs), [&](const Codec* codec) { return codec->begins(first); });
-  return found == std::end(kCodecs) ? nullptr : *found;
+  const auto codecs = Codecs();
+  const auto found = std::ranges::find_if(codecs, [&](const Codec* codec) { return codec->begins(first); });
+  return found == codecs.end() ? nullptr : *found;
 }
 
 Status NotCompressedBy(Compression asked, const std::string& path, const Codec* found) {

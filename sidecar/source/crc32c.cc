@@ -1,3 +1,4 @@
+// By isa-l; crc32c_table.cc is the counterpart.
 #include "sidecar/source/crc32c.h"
 
 #include <isa-l/crc.h>
@@ -17,11 +18,6 @@ uint32_t Crc32c(const uint8_t* data, size_t bytes) {
     bytes -= step;
   }
   return ~crc;
-}
-
-uint32_t MaskedCrc32c(const uint8_t* data, size_t bytes) {
-  const uint32_t crc = Crc32c(data, bytes);
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8;
 }
 
 }  // namespace headrace::side

@@ -3,12 +3,14 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <iterator>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "common/base/log.h"
 #include "common/spec/names.h"
@@ -86,52 +88,87 @@ struct FileTable::Listed {
     std::optional<size_t> of_store;  // by the listing's number
   };
 
-  // Adds files until there are more than `file`, or no more.
-  Status ListUntil(size_t file) {
-    while (known.size() <= file && next_path < paths.size()) {
-      Path& path = paths[next_path];
-      if (!path.of_store) {
-        for (std::string& name : path.of_volume) Add({std::move(name), {}});
-        ++next_path;
-        continue;
-      }
-      auto objects = listing->Next(*path.of_store);
-      RETURN_IF_ERROR(objects, FieldOf(next_path));
-      if (objects->empty()) ++next_path;
-      for (FoundObject& object : *objects) {
-        std::string shown = ShownPath(object.path);
-        Remote remote{object.size, std::move(object.version), object.path.substr(shown.size())};
-        Add({std::move(shown), std::move(remote)});
-      }
+  ~Listed() {
+    if (!lister.joinable()) return;
+    {
+      const std::lock_guard lock(mutex);
+      if (!whole) store->Stop();
     }
-    return {};
+    lister.join();
   }
-  void Add(Found found) {
-    const std::lock_guard lock(mutex);
-    known.push_back(std::move(found));
+
+  void Start() {
+    if (listing == nullptr) return AddAll();
+    listing->SetHurry(false);
+    lister = std::thread([this] { AddAll(); });
+  }
+
+  // Waits until there are more files than `file`, or no more.
+  Result<bool> Has(size_t file) {
+    std::unique_lock lock(mutex);
+    if (file >= known.size() && !whole) {
+      listing->SetHurry(true);
+      added.wait(lock, [&] { return file < known.size() || whole; });
+      listing->SetHurry(false);
+    }
+    if (file < known.size()) return true;
+    RETURN_IF_ERROR(error);
+    return false;
   }
   const Found& Get(size_t file) const {
     const std::lock_guard lock(mutex);
     return known[file];  // which stays where it is
+  }
+  void Add(Found found) {
+    const std::lock_guard lock(mutex);
+    known.push_back(std::move(found));
+    added.notify_all();
   }
 
   std::shared_ptr<ObjectStore> store;
   std::shared_ptr<ObjectCache> cache;
   std::unique_ptr<ObjectListing> listing;  // of the store
   std::vector<Path> paths;
-  size_t next_path = 0;  // of which not all files are known
   mutable std::mutex mutex;
-  std::deque<Found> known;  // changed under the mutex, by the one thread that lists
+  std::condition_variable added;
+  // Guarded by the mutex.
+  std::deque<Found> known;
+  bool whole = false;  // there will be no more, because of `error` if that is not ok
+  Status error;
+
+ private:
+  void AddAll() {
+    Status status;
+    for (size_t i = 0; i < paths.size() && status.ok(); ++i) {
+      for (std::string& name : paths[i].of_volume) Add({std::move(name), {}});
+      if (paths[i].of_store) status = AddObjects(*paths[i].of_store).WithContext(FieldOf(i));
+    }
+    const std::lock_guard lock(mutex);
+    error = std::move(status);
+    whole = true;
+    added.notify_all();
+  }
+  Status AddObjects(size_t path) {
+    while (true) {
+      ASSIGN_OR_RETURN(std::vector<FoundObject> objects, listing->Next(path));
+      if (objects.empty()) return {};
+      for (FoundObject& object : objects) {
+        std::string shown = ShownPath(object.path);
+        Remote remote{object.size, std::move(object.version), object.path.substr(shown.size())};
+        Add({std::move(shown), std::move(remote)});
+      }
+    }
+  }
+
+  std::thread lister;  // of what lies in stores
 };
 
 FileTable::FileTable(std::vector<std::string> volume_paths) : listed_(std::make_shared<Listed>()) {
   for (std::string& path : volume_paths) listed_->Add({std::move(path), {}});
+  listed_->whole = true;
 }
 
-Result<bool> FileTable::Has(size_t file) const {
-  RETURN_IF_ERROR(listed_->ListUntil(file));
-  return file < listed_->known.size();
-}
+Result<bool> FileTable::Has(size_t file) const { return listed_->Has(file); }
 
 const std::string& FileTable::path(size_t file) const { return listed_->Get(file).path; }
 
@@ -169,6 +206,8 @@ Result<FileTable> ListFiles(const FilesSource& source, const std::string& data_d
       path.of_volume = std::move(*found);
     }
   }
+  listed.whole = false;
+  listed.Start();
   return table;
 }
 

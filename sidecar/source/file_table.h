@@ -14,8 +14,8 @@ namespace headrace::side {
 class ObjectCache;
 class ObjectStore;
 
-// Object stores are listed as far as files are wanted. One thread at a time asks whether there is a file; any may ask
-// about those that there are. Copies are the same table.
+// The files of object stores are listed on a thread of the table's own while the first are read: at once, so that
+// workers which start at the same time find the same. Any thread. Copies are the same table.
 class FileTable {
  public:
   // What is known of a file that is not on a mounted volume.
@@ -28,7 +28,7 @@ class FileTable {
   explicit FileTable(std::vector<std::string> volume_paths = {});
 
   // Whether there is a file of this index: they are in the order of spec.source.files.paths, each glob's matches in
-  // lexical order. Lists on, if need be. Errors: Unavailable if what is left of a bucket cannot be listed.
+  // lexical order. Waits until it is known. Errors: Unavailable if what is left of a bucket cannot be listed.
   Result<bool> Has(size_t file) const;
   // REQUIRES, here and below: there is such a file.
   const std::string& path(size_t file) const;
@@ -48,7 +48,7 @@ class FileTable {
 };
 
 // Expands the globs; relative ones against `data_dir`. Of object stores, each path is known to name something when this
-// returns, and is listed on by Has. Errors: NotFound naming the field, the path and what lies there instead, if one
+// returns, and is listed on. Errors: NotFound naming the field, the path and what lies there instead, if one
 // matches nothing; Unavailable if a directory or bucket cannot be read.
 Result<FileTable> ListFiles(const FilesSource& source, const std::string& data_dir);
 

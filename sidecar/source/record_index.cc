@@ -2,14 +2,13 @@
 // and last bytes, how many offsets follow, and these.
 #include "sidecar/source/record_index.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 #include "sidecar/source/crc32c.h"
 
@@ -80,7 +79,9 @@ Status SaveRecordIndex(const RecordIndex& index, StoredFile& file) {
   ASSIGN_OR_RETURN(Header header, HeaderOf(file));
   header.offsets = static_cast<uint64_t>(index.records()) + 1;
   const std::string path = RecordIndexPath(file.path());
-  const std::string draft = path + "." + std::to_string(getpid());
+  // Nobody else's: of the pods that share the volume, each loader may be process 1.
+  std::random_device random;
+  const std::string draft = path + "." + std::to_string(random()) + "-" + std::to_string(random());
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   if (error) return Unavailable(path + ": its folder cannot be made: " + error.message());

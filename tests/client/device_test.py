@@ -51,6 +51,9 @@ class DeviceTest(unittest.TestCase):
                 file.write(numpy.int64(label).tobytes() + image.tobytes())
 
     def run_trainer(self, spec, trainer):
+        return self.run_input(spec, "--", sys.executable, "-c", trainer)
+
+    def run_input(self, spec, *arguments):
         path = os.path.join(self.folder.name, "input.yaml")
         document = {
             "apiVersion": "headrace.dev/v1alpha1",
@@ -60,7 +63,7 @@ class DeviceTest(unittest.TestCase):
         }
         with open(path, "w") as file:
             json.dump(document, file)
-        command = [os.environ["HEADRACE_COMMAND"], "run", "-f", path, "--", sys.executable, "-c", trainer]
+        command = [os.environ["HEADRACE_COMMAND"], "run", "-f", path, *arguments]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         return ran.stdout
@@ -119,6 +122,13 @@ class DeviceTest(unittest.TestCase):
     def test_host_memory_has_no_such_images(self):
         output = self.run_trainer(self.images_spec(), HOST_TRAINER)
         self.assertRegex(output, 'the last maps of component "image".*take GPU memory')
+
+    def test_without_a_command_the_same_is_printed_as_under_host(self):
+        spec = self.images_spec()
+        printed = self.run_input(spec)
+        self.assertIn(f"{RECORDS} records", printed)
+        spec["delivery"]["memory"] = "Host"
+        self.assertEqual(printed, self.run_input(spec))
 
 
 if __name__ == "__main__":

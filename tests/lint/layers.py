@@ -42,7 +42,7 @@ THIRD_PARTY = {
     "cpprest/": ["operator/kube"],
     "pplx/": ["operator/kube"],
     "prometheus/": ["sidecar/loader", "operator"],
-    "openssl/": [SPEC, NET, "operator", "operator/kube", "sidecar/remote"],
+    "openssl/": [NET, "operator", "operator/kube", "sidecar/remote"],
     "yaml-cpp/": ["cli"],
     "arrow/": ["sidecar/source"],
     "parquet/": ["sidecar/source"],

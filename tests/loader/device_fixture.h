@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/gpu/context.h"
+#include "tests/fakes/fake_cuda.h"
 #include "tests/fakes/held_kernel.h"
 #include "tests/loader/device_run.h"
 

@@ -1,19 +1,24 @@
-// A loader with the stand-in driver in a process of its own, and its trainers.
+// A loader with a GPU, or the stand-in for its driver, in a process of its own, and its trainers.
 #pragma once
 
+#include <dlfcn.h>
 #include <fcntl.h>
 
 #include <cstddef>
 #include <cstdio>
+#include <memory>
 #include <set>
 #include <sstream>
 
 #include "common/base/unique_fd.h"
+#include "common/gpu/context.h"
 #include "common/ring/layout.h"
-#include "tests/fakes/fake_cuda.h"
 #include "tests/loader/run.h"
 
 namespace headrace::testing {
+
+// Whether the driver of this process and those that it starts is the stand-in, and not a GPU's.
+inline bool IsStandIn() { return std::getenv(gpu::kLibraryEnv) != nullptr; }
 
 // Names this test's GPU memory, on the whole machine.
 inline std::string MemoryTag() { return "test" + std::to_string(getpid()); }
@@ -35,6 +40,20 @@ inline size_t LiveAllocations() {
   return inodes.size();
 }
 
+// Bytes that GPU 0 has free, of all processes. REQUIRES: not the stand-in, which has no such number.
+inline size_t FreeGpuMemory() {
+  const gpu::Driver* const driver = *gpu::Driver::Open();
+  const auto context = std::move(*gpu::PrimaryContext::Retain(driver, 0));
+  const gpu::PrimaryContext::Current current(*context);
+  using MemGetInfo = gpu::Error (*)(size_t * free, size_t * total);
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  size_t free = 0;
+  size_t total = 0;
+  EXPECT_EQ(reinterpret_cast<MemGetInfo>(dlsym(library, "cuMemGetInfo_v2"))(&free, &total), gpu::kSuccess);
+  dlclose(library);
+  return free;
+}
+
 // A word of a ring's header, by its offset.
 inline uint64_t HeaderWord(const std::string& directory, size_t offset) {
   std::ifstream ring(directory + "/replica-0.ring");
@@ -51,7 +70,9 @@ inline uint64_t Published(const std::string& directory) {
 // A trainer in a process of its own: tests/loader/device_trainer.cc.
 class DeviceTrainer {
  public:
-  DeviceTrainer(const std::string& directory, int64_t step) {
+  // `folder` and what lies in it, `directory`, are a LoaderRun's.
+  DeviceTrainer(const std::string& folder, const std::string& directory, int64_t step,
+                Namespaces namespaces = Namespaces::kShared) {
     int input[2];
     int output[2];
     EXPECT_EQ(pipe2(input, O_CLOEXEC), 0);
@@ -59,12 +80,11 @@ class DeviceTrainer {
     const std::filesystem::path test = std::filesystem::read_symlink("/proc/self/exe");
     const std::string path = test.parent_path() / "device_trainer";
     const std::string from = std::to_string(step);
-    pid_ = fork();
+    pid_ = ForkInto(namespaces, folder);
     if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
       dup2(input[0], 0);
       dup2(output[1], 1);
-      execl(path.c_str(), path.c_str(), directory.c_str(), from.c_str(), nullptr);
+      execl(path.c_str(), path.c_str(), PathInside(namespaces, folder, directory).c_str(), from.c_str(), nullptr);
       _exit(127);
     }
     close(input[0]);

@@ -1,6 +1,7 @@
 // A loader that fills GPU memory, in a process of its own, and a trainer in this one, both before the stand-in for the
 // CUDA driver: contents, order of slots and streams, who outlives whom, and where batches go.
 #include "tests/loader/device_fixture.h"
+#include "tests/sidecar/examples.h"
 
 namespace headrace::testing {
 namespace {
@@ -123,13 +124,15 @@ TEST_F(DeviceTest, NewIteratorsAndSeeksSkipWhatWasPublished) {
 TEST_F(DeviceTest, RowsOfDifferentLengthStayInTheRing) {
   const std::string folder = MemoryTag();
   std::filesystem::create_directory("/dev/shm/" + folder);
-  std::ofstream lines("/dev/shm/" + folder + "/a.jsonl");
-  for (int i = 0; i < 64; ++i) {
-    lines << R"({"id": )" << i << R"(, "text": "t)" << i << R"(", "tokens": [)" << (i % 2 == 0 ? "" : std::to_string(i))
-          << "]}\n";
+  std::ofstream records("/dev/shm/" + folder + "/a.tfrecord", std::ios::binary);
+  for (int64_t i = 0; i < 64; ++i) {
+    const std::vector<int64_t> tokens(i % 2 == 0 ? 0 : 1, i);
+    records << side::TFRecordOf(side::ExampleOf({{"id", side::Int64List({i})},
+                                                 {"text", side::BytesList("t" + std::to_string(i))},
+                                                 {"tokens", side::Int64List(tokens)}}));
   }
-  lines.close();
-  LoaderRun run(R"({"source": {"files": {"format": "JSONLines", "paths": ["/dev/shm/)" + folder + R"(/a.jsonl"]}},
+  records.close();
+  LoaderRun run(R"({"source": {"files": {"format": "TFRecord", "paths": ["/dev/shm/)" + folder + R"(/a.tfrecord"]}},
       "features": [{"name": "id", "dtype": "int64"}, {"name": "text", "dtype": "string"},
                    {"name": "tokens", "dtype": "int64", "shape": [-1]}],
       "pipeline": [{"batch": {"size": 8}}], "delivery": {"memory": "Device", "prefetchSteps": 2}})",

@@ -1,17 +1,18 @@
-// A trainer that reads a loader's GPU memory, which tests kill:
+// A trainer that takes batches in GPU memory, on a GPU or before the stand-in for its driver, which tests kill:
 //   device_trainer DIRECTORY STEP
 // Reads batches of a range from that step of epoch 0 on, on a stream that is behind with its work, frees each before
 // the stream has come to it, and prints "STEP FIRST" once its values have been found consecutive; if there is a second
 // component, each of its floats twice the lowest byte of the value. When its standard input ends, it prints "end BYTES"
-// with the GPU memory that it has mapped, and waits to be killed.
+// with the GPU memory that it has, as the stand-in counts it ("end" on a GPU), and waits to be killed.
+#include <dlfcn.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
+#include <list>
 #include <string>
-#include <vector>
 
 #include "common/gpu/context.h"
 #include "headrace/client.h"
@@ -29,26 +30,57 @@ int Fail(const char* what) {
   return 1;
 }
 
-// A batch that the stream is to read.
+// Of the driver's functions those that are none of gpu::Driver's; the second is the stand-in's alone.
+struct MoreOfTheDriver {
+  decltype(&cuLaunchHostFunc) launch_host_function = nullptr;
+  decltype(&FakeCudaGetState) get_state = nullptr;
+
+  MoreOfTheDriver() {
+    const char* const named = std::getenv(gpu::kLibraryEnv);
+    void* const library = dlopen(named != nullptr ? named : "libcuda.so.1", RTLD_NOW);
+    if (library == nullptr) return;
+    launch_host_function = reinterpret_cast<decltype(launch_host_function)>(dlsym(library, "cuLaunchHostFunc"));
+    get_state = reinterpret_cast<decltype(get_state)>(dlsym(library, "FakeCudaGetState"));
+  }
+};
+
+// Where a tensor is read to: locked, or the driver would stop the host until it is read. Is never given back.
+template <typename T>
+struct Locked {
+  T* values = nullptr;
+  size_t size = 0;
+
+  // REQUIRES: as many bytes each time.
+  bool Lock(const gpu::Driver& driver, size_t bytes) {
+    if (values != nullptr) return bytes == size * sizeof(T);
+    void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || driver.mem_host_register(memory, bytes, 0) != gpu::kSuccess) return false;
+    values = static_cast<T*>(memory);
+    size = bytes / sizeof(T);
+    return true;
+  }
+};
+
+// A batch that the stream is to read. It is used again for later ones.
 struct Read {
   int64_t step = 0;
-  std::vector<int64_t> values;
-  std::vector<float> images;
+  Locked<int64_t> values;
+  Locked<float> images;
   gpu::Event done = nullptr;
 };
 
 // What is wrong with what was read; empty: nothing.
 std::string Torn(const Read& read) {
-  for (size_t i = 0; i < read.values.size(); ++i) {
-    if (read.values[i] != read.values[0] + static_cast<int64_t>(i)) {
-      return "value " + std::to_string(i) + " is " + std::to_string(read.values[i]) + " after " +
-             std::to_string(read.values[0]);
+  const int64_t* const values = read.values.values;
+  for (size_t i = 0; i < read.values.size; ++i) {
+    if (values[i] != values[0] + static_cast<int64_t>(i)) {
+      return "value " + std::to_string(i) + " is " + std::to_string(values[i]) + " after " + std::to_string(values[0]);
     }
   }
-  for (size_t i = 0; i < read.images.size(); ++i) {
-    if (read.images[i] != static_cast<float>(2 * (read.values[i] & 0xff))) {
-      return "image " + std::to_string(i) + " is " + std::to_string(read.images[i]) + " of " +
-             std::to_string(read.values[i]);
+  for (size_t i = 0; i < read.images.size; ++i) {
+    const float image = read.images.values[i];
+    if (image != static_cast<float>(2 * (values[i] & 0xff))) {
+      return "image " + std::to_string(i) + " is " + std::to_string(image) + " of " + std::to_string(values[i]);
     }
   }
   return {};
@@ -56,14 +88,13 @@ std::string Torn(const Read& read) {
 
 // Enqueues, as a kernel would, a read of a tensor.
 template <typename T>
-bool Enqueue(const gpu::Driver& driver, gpu::Stream stream, const headrace_batch* batch, int32_t index,
-             std::vector<T>* to) {
+bool Enqueue(const gpu::Driver& driver, gpu::Stream stream, const headrace_batch* batch, int32_t index, Locked<T>* to) {
   headrace_tensor tensor{};
   tensor.size = sizeof(tensor);
   if (headrace_batch_tensor(batch, index, &tensor) != HEADRACE_OK || tensor.device_type != 2) return false;
-  to->resize(static_cast<size_t>(tensor.nbytes) / sizeof(T));
-  return driver.memcpy_dtoh_async(to->data(), reinterpret_cast<gpu::DevicePtr>(tensor.data),
-                                  static_cast<size_t>(tensor.nbytes), stream) == gpu::kSuccess;
+  const auto bytes = static_cast<size_t>(tensor.nbytes);
+  return to->Lock(driver, bytes) && driver.memcpy_dtoh_async(to->values, reinterpret_cast<gpu::DevicePtr>(tensor.data),
+                                                             bytes, stream) == gpu::kSuccess;
 }
 
 }  // namespace
@@ -73,6 +104,8 @@ int main(int argc, char** argv) {
   const gpu::Driver& driver = **gpu::Driver::Open();
   const auto context = std::move(*gpu::PrimaryContext::Retain(&driver, 0));
   const gpu::PrimaryContext::Current current(*context);
+  const MoreOfTheDriver more;
+  if (more.launch_host_function == nullptr) return Fail("the driver has no cuLaunchHostFunc");
   gpu::Stream stream = nullptr;
   if (driver.stream_create(&stream, gpu::kStreamNonBlocking) != gpu::kSuccess) return Fail("stream");
   headrace_connect_options options{};
@@ -87,18 +120,18 @@ int main(int argc, char** argv) {
   headrace_iterator* iterator = nullptr;
   if (headrace_connect(&options, &dataset) != HEADRACE_OK) return Fail("connecting");
   if (headrace_iterator_create_at(dataset, 0, &place, &iterator) != HEADRACE_OK) return Fail("starting");
-  std::deque<Read> reads;
+  std::list<Read> reads;
+  std::list<Read> done;
   const auto finish = [&] {
     Read& read = reads.front();
     if (driver.event_synchronize(read.done) != gpu::kSuccess) return false;
-    driver.event_destroy(read.done);
     if (const std::string torn = Torn(read); !torn.empty()) {
       std::printf("torn at step %lld: %s\n", static_cast<long long>(read.step), torn.c_str());
       return false;
     }
-    std::printf("%lld %lld\n", static_cast<long long>(read.step), static_cast<long long>(read.values[0]));
+    std::printf("%lld %lld\n", static_cast<long long>(read.step), static_cast<long long>(*read.values.values));
     std::fflush(stdout);
-    reads.pop_front();
+    done.splice(done.end(), reads, reads.begin());
     return true;
   };
   pollfd input{STDIN_FILENO, POLLIN, 0};
@@ -106,14 +139,18 @@ int main(int argc, char** argv) {
     headrace_batch* batch = nullptr;
     if (headrace_next(iterator, 60000, &batch) != HEADRACE_OK) return Fail("next");
     if (headrace_batch_use_on_stream(batch, stream) != HEADRACE_OK) return Fail("using");
-    Read& read = reads.emplace_back();
+    if (done.empty()) {
+      if (driver.event_create(&done.emplace_back().done, gpu::kEventDisableTiming) != gpu::kSuccess)
+        return Fail("event");
+    }
+    reads.splice(reads.end(), done, done.begin());
+    Read& read = reads.back();
     read.step = headrace_batch_step(batch);
     // What a kernel takes before it reads.
-    cuLaunchHostFunc(
+    more.launch_host_function(
         stream, [](void*) { usleep(100); }, nullptr);
     if (!Enqueue(driver, stream, batch, 0, &read.values) ||
         (headrace_batch_num_tensors(batch) > 1 && !Enqueue(driver, stream, batch, 1, &read.images)) ||
-        driver.event_create(&read.done, gpu::kEventDisableTiming) != gpu::kSuccess ||
         driver.event_record(read.done, stream) != gpu::kSuccess) {
       return Fail("reading");
     }
@@ -123,9 +160,13 @@ int main(int argc, char** argv) {
   while (!reads.empty()) {
     if (!finish()) return Fail("values");
   }
-  FakeCudaState state;
-  FakeCudaGetState(&state);
-  std::printf("end %lld\n", static_cast<long long>(state.device_bytes));
+  if (more.get_state != nullptr) {
+    FakeCudaState state;
+    more.get_state(&state);
+    std::printf("end %lld\n", static_cast<long long>(state.device_bytes));
+  } else {
+    std::puts("end");
+  }
   std::fflush(stdout);
   pause();
   return 1;

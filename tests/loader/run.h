@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,15 +17,16 @@
 #include "common/spec/names.h"
 #include "common/spec/plan.h"
 #include "headrace/client.h"
+#include "tests/loader/container.h"
 
 namespace headrace::testing {
 
 // A folder of its own, in memory.
 class Folder {
  public:
-  Folder() {
-    char path[] = "/dev/shm/headrace-test-XXXXXX";
-    path_ = mkdtemp(path);
+  explicit Folder(const std::string& parent = "/dev/shm") {
+    std::string path = parent + "/headrace-test-XXXXXX";
+    path_ = mkdtemp(path.data());
   }
   ~Folder() { std::filesystem::remove_all(path_); }
   Folder(const Folder&) = delete;
@@ -39,10 +39,16 @@ class Folder {
 
 class LoaderRun {
  public:
-  // `environment` is what loaders have beside this process's own.
+  // `environment` is what loaders have beside this process's own; `program` is the loader of this build, or another.
   LoaderRun(const std::string& spec, int workers, int replicas, const std::string& run_id = "run",
-            std::map<std::string, std::string> environment = {})
-      : workers_(workers), replicas_(replicas), run_id_(run_id), environment_(std::move(environment)) {
+            std::map<std::string, std::string> environment = {}, Namespaces namespaces = Namespaces::kShared,
+            const std::string& program = "headrace-loader")
+      : workers_(workers),
+        replicas_(replicas),
+        run_id_(run_id),
+        environment_(std::move(environment)),
+        namespaces_(namespaces),
+        program_(program) {
     auto parsed = ParseInputSpec(nlohmann::json::parse(spec));
     EXPECT_TRUE(parsed.ok()) << parsed.status().message();
     std::ofstream(folder_.path() + "/plan.json") << ToJson(CompilePlan(std::move(*parsed), "ml/clicks")).dump();
@@ -58,24 +64,24 @@ class LoaderRun {
   LoaderRun(const LoaderRun&) = delete;
   LoaderRun& operator=(const LoaderRun&) = delete;
 
+  // What the loaders' containers share with their trainers'.
+  const std::string& folder() const { return folder_.path(); }
   std::string directory(int worker) const { return folder_.path() + "/" + std::to_string(worker); }
 
   void StartLoader(int worker) {
-    const pid_t parent = getpid();
     // Beside this test, which is <build>/tests/NAME.
     const std::filesystem::path test = std::filesystem::read_symlink("/proc/self/exe");
-    const std::string path = test.parent_path().parent_path() / "bin" / "headrace-loader";
-    pids_[static_cast<size_t>(worker)] = fork();
+    const std::string path = test.parent_path().parent_path() / "bin" / program_;
+    pids_[static_cast<size_t>(worker)] = ForkInto(namespaces_, folder_.path());
     if (pids_[static_cast<size_t>(worker)] != 0) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-    setenv(names::kEnvDir, directory(worker).c_str(), 1);
-    setenv(names::kEnvPlan, (folder_.path() + "/plan.json").c_str(), 1);
+    const auto inside = [this](const std::string& there) { return PathInside(namespaces_, folder_.path(), there); };
+    setenv(names::kEnvDir, inside(directory(worker)).c_str(), 1);
+    setenv(names::kEnvPlan, inside(folder_.path() + "/plan.json").c_str(), 1);
     setenv(names::kEnvNumWorkers, std::to_string(workers_).c_str(), 1);
     setenv(names::kEnvWorkerIndex, std::to_string(worker).c_str(), 1);
     setenv(names::kEnvReplicasPerWorker, std::to_string(replicas_).c_str(), 1);
     setenv(names::kEnvRunId, run_id_.c_str(), 1);
-    setenv(names::kEnvCoordinator, ("unix:" + folder_.path() + "/coordinator.sock").c_str(), 1);
+    setenv(names::kEnvCoordinator, ("unix:" + inside(folder_.path() + "/coordinator.sock")).c_str(), 1);
     setenv(names::kEnvServeErrors, "1", 1);
     for (const auto& [name, value] : environment_) setenv(name.c_str(), value.c_str(), 1);
     execl(path.c_str(), path.c_str(), nullptr);
@@ -97,6 +103,8 @@ class LoaderRun {
   const int replicas_;
   const std::string run_id_;
   const std::map<std::string, std::string> environment_;
+  const Namespaces namespaces_;
+  const std::string program_;
   Folder folder_;
   std::vector<pid_t> pids_;
 };

@@ -2,6 +2,7 @@
 // arithmetic.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -255,6 +256,18 @@ TEST_F(RecordIndexFile, IsReadBack) {
   EXPECT_EQ((*index)->begin(0), 7u);
   EXPECT_EQ((*index)->begin(2), 9000u);
   EXPECT_EQ((*index)->begin(3), 10000u);
+}
+
+// Of two pods that write to one volume at a time, both may be process 1.
+TEST_F(RecordIndexFile, IsNotWrittenIntoTheDraftOfAnotherProcess) {
+  const std::string path = folder_.Write("f", std::string(100, 'd'));
+  std::filesystem::create_directory(folder_.path() + "/.headrace");
+  const std::string draft = RecordIndexPath(path) + "." + std::to_string(getpid());
+  std::ofstream(draft) << "theirs";
+  ASSERT_TRUE(SaveRecordIndex(RecordIndex({0, 100}), *Open(path)).ok());
+  std::string kept;
+  std::ifstream(draft) >> kept;
+  EXPECT_EQ(kept, "theirs");
 }
 
 TEST_F(RecordIndexFile, OfAnotherFileIsNone) {
