@@ -57,8 +57,8 @@ Status ApplyStatus(const ApplyDeps& deps, const Observed& observed, const Decisi
 Status Apply(const ApplyDeps& deps, const Observed& observed, const Decision& decision) {
   const json& input = *observed.input;
   if (const Status applied = ApplyObjects(deps, observed, decision); !applied.ok()) {
-    // What the API server refuses for good (a quota, a missing right) is for the user to see.
-    if (!Retryable(applied.code())) {
+    // A quota or a missing right is for the user to see, though it may pass. That somebody else wrote is nobody's news.
+    if (applied.code() != Code::kConflict) {
       deps.events->Record(input, kube::EventType::kWarning, "ApplyFailed", "Apply", applied.message());
     }
     return applied;

@@ -53,6 +53,22 @@ def test_the_operator_says_why_it_does_not_accept(cluster, namespace):
     assert cluster.condition(namespace, "bad", "Ready")["status"] == "False"
 
 
+def test_the_operator_says_what_it_may_not_make(cluster, namespace):
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tight"}, "spec": {"hard": {"services": "0"}}}
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    cluster.request("POST", path, quota)
+    cluster.wait_for("the quota", lambda: cluster.request("GET", path + "/tight").get("status", {}).get("hard"))
+    cluster.create(workload.distributed_input(namespace, "clicks", workload.range_spec(8, 4)))
+    refusals = cluster.wait_for(
+        "an event",
+        lambda: [event["note"] for event in cluster.list("Event", namespace) if event["reason"] == "ApplyFailed"],
+    )
+    assert "exceeded quota: tight" in refusals[0]
+    # Without another word it goes on when it may.
+    cluster.request("DELETE", path + "/tight")
+    cluster.wait_condition(namespace, "clicks", "Accepted", "True")
+
+
 def test_a_pod_that_names_no_input_is_refused(cluster, namespace):
     cluster.create(workload.distributed_input(namespace, "clicks", workload.range_spec(8, 4)))
     cluster.wait_condition(namespace, "clicks", "Accepted", "True")

@@ -176,12 +176,15 @@ TEST(Reconciler, WritesNoStatusForWhatItCouldNotMake) {
   cluster.client.fail_apply = Unavailable("503");
   EXPECT_EQ(cluster.Reconcile("ml/clicks").status.code(), Code::kUnavailable);
   EXPECT_TRUE(cluster.client.statuses.empty());
-  EXPECT_TRUE(cluster.events.events.empty());
+  EXPECT_EQ(cluster.events.events, std::vector<std::string>{"Warning ApplyFailed 503"});
 
-  cluster.client.fail_apply = InvalidArgument("quota exceeded");
+  cluster.client.fail_apply = Conflict("somebody else wrote");
+  EXPECT_EQ(cluster.Reconcile("ml/clicks").status.code(), Code::kConflict);
+  EXPECT_EQ(cluster.events.events.size(), 1u) << "it is tried again at once";
+
+  cluster.client.fail_apply = InvalidArgument("no such field");
   EXPECT_EQ(cluster.Reconcile("ml/clicks").status.code(), Code::kInvalidArgument);
-  ASSERT_EQ(cluster.events.events.size(), 1u);
-  EXPECT_EQ(cluster.events.events[0], "Warning ApplyFailed quota exceeded");
+  EXPECT_EQ(cluster.events.events.back(), "Warning ApplyFailed no such field");
 }
 
 TEST(Reconciler, WaitsForTheCachesToShowWhatItWrote) {
