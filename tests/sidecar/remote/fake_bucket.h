@@ -21,7 +21,7 @@ class FakeBucket {
     if (url.path != "/bucket") {
       const std::string key = PercentDecode(url.path).substr(8);
       if (keys_.count(key) > 0) return fakes::RangeOf(request, key);
-      return {.status = 404, .body = "<Error><Code>NoSuchKey</Code></Error>"};
+      return Error(404, "NoSuchKey");
     }
     std::map<std::string, std::string> query;
     for (size_t at = 0; at < url.query.size();) {
@@ -55,10 +55,21 @@ class FakeBucket {
       xml +=
           "<IsTruncated>true</IsTruncated><NextContinuationToken>" + PercentEncode(last) + "</NextContinuationToken>";
     }
-    return {.body = xml + "</ListBucketResult>"};
+    return Body(xml + "</ListBucketResult>");
   }
 
  private:
+  static fakes::Answer Body(std::string body) {
+    fakes::Answer answer;
+    answer.body = std::move(body);
+    return answer;
+  }
+  static fakes::Answer Error(int status, const std::string& code) {
+    fakes::Answer answer = Body("<Error><Code>" + code + "</Code></Error>");
+    answer.status = status;
+    return answer;
+  }
+
   const std::set<std::string> keys_;
   const size_t page_;
 };
