@@ -89,18 +89,18 @@ struct FileTable::Listed {
   };
 
   ~Listed() {
-    if (!lister.joinable()) return;
+    if (!lister_.joinable()) return;
     {
       const std::lock_guard lock(mutex);
       if (!whole) store->Stop();
     }
-    lister.join();
+    lister_.join();
   }
 
   void Start() {
     if (listing == nullptr) return AddAll();
     listing->SetHurry(false);
-    lister = std::thread([this] { AddAll(); });
+    lister_ = std::thread([this] { AddAll(); });
   }
 
   // Waits until there are more files than `file`, or no more.
@@ -160,7 +160,7 @@ struct FileTable::Listed {
     }
   }
 
-  std::thread lister;  // of what lies in stores
+  std::thread lister_;  // of what lies in stores
 };
 
 FileTable::FileTable(std::vector<std::string> volume_paths) : listed_(std::make_shared<Listed>()) {
