@@ -5,7 +5,6 @@ Before the stand-in for the CUDA driver ($HEADRACE_LIBCUDA) what needs no framew
 skipped says what is missing. $HEADRACE_LOADER and $HEADRACE_MAKE_PLAN: real_loader.py.
 """
 
-import ctypes
 import gc
 import importlib
 import os
@@ -15,6 +14,7 @@ import unittest
 import numpy
 
 import headrace
+from dlpack import look_into
 from real_loader import RealLoader
 
 RECORDS, ROWS, EPOCHS = 101, 8, 2
@@ -28,28 +28,6 @@ MAPS = (
     {"cast": "float16"},
 )
 SPIN_CYCLES = 20_000_000  # of a kernel: 10 ms
-
-
-class DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_uint64),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-def look_into(capsule):
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype = ctypes.c_void_p
-    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    return DLTensor.from_address(pointer(capsule, b"dltensor"))
 
 
 def needs(package):
