@@ -38,15 +38,8 @@ struct Held {
 constexpr Held kDevice = {1, 2 << 20};       // six slots of 32 KiB at most, as the GPU gives memory out
 constexpr Held kPinned = {0, 4 * 4096 * 8};  // four batches
 
-class DeviceKills : public ::testing::TestWithParam<Namespaces> {
+class DeviceKills : public InNamespaces {
  protected:
-  void SetUp() override {
-    const Result<int> gpus = gpu::CountGpus();
-    if (!gpus.ok()) GTEST_SKIP() << "no GPU here: " << gpus.status().ToString();
-    if (GetParam() == Namespaces::kShared) return;
-    if (const std::string why = WhyNoNamespaces(); !why.empty()) GTEST_SKIP() << why;
-  }
-
   void LoseAndTearNothingAndLeaveNoMemory(const std::string& spec, int64_t rows, const Held& held) {
     setenv("FAKE_CUDA_TAG", MemoryTag().c_str(), 1);
     setenv("HEADRACE_LOADER_TIMEOUT", "60", 1);

@@ -20,6 +20,17 @@ namespace headrace::testing {
 // Whether the driver of this process and those that it starts is the stand-in, and not a GPU's.
 inline bool IsStandIn() { return std::getenv(gpu::kLibraryEnv) != nullptr; }
 
+// Tests that run with these namespaces; skipped where there is no GPU, or the machine gives users none.
+class InNamespaces : public ::testing::TestWithParam<Namespaces> {
+ protected:
+  void SetUp() override {
+    const Result<int> gpus = gpu::CountGpus();
+    if (!gpus.ok()) GTEST_SKIP() << "no GPU here: " << gpus.status().ToString();
+    if (GetParam() == Namespaces::kShared) return;
+    if (const std::string why = WhyNoNamespaces(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
 // Names this test's GPU memory, on the whole machine.
 inline std::string MemoryTag() { return "test" + std::to_string(getpid()); }
 

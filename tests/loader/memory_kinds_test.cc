@@ -14,15 +14,8 @@ namespace {
 constexpr int kRecords = 101;
 constexpr int kEpochs = 3;
 
-class MemoryKinds : public ::testing::TestWithParam<Namespaces> {
+class MemoryKinds : public InNamespaces {
  protected:
-  void SetUp() override {
-    const Result<int> gpus = gpu::CountGpus();
-    if (!gpus.ok()) GTEST_SKIP() << "no GPU here: " << gpus.status().ToString();
-    if (GetParam() == Namespaces::kShared) return;
-    if (const std::string why = WhyNoNamespaces(); !why.empty()) GTEST_SKIP() << why;
-  }
-
   // What batch_dump says of a loader over `spec`, whose memory is to be that kind, and what it wrote.
   struct Dump {
     std::string said;

@@ -14,6 +14,17 @@ using testing::Cluster;
 using testing::Numbers;
 using testing::SecretText;
 
+// A new input among others, which has its status and nothing else yet. Returns it as the API server has it then.
+json PutOff(Cluster& cluster) {
+  json input = Numbers();
+  cluster.Put(input);
+  cluster.has_time = false;
+  EXPECT_TRUE(cluster.Reconcile("ml/clicks").put_off);
+  input["status"] = cluster.client.statuses.at(0);
+  cluster.Put(input);
+  return input;
+}
+
 TEST(Crowd, ANewInputHasItsStatusFirst) {
   Cluster cluster;
   cluster.Put(Numbers());
@@ -55,12 +66,7 @@ TEST(Crowd, AnInputThatIsWrongSaysSoAtOnce) {
 
 TEST(Crowd, APodWaitsForNobody) {
   Cluster cluster;
-  json input = Numbers();
-  cluster.Put(input);
-  cluster.has_time = false;
-  ASSERT_TRUE(cluster.Reconcile("ml/clicks").put_off);
-  input["status"] = cluster.client.statuses.at(0);
-  cluster.Put(input);
+  const json input = PutOff(cluster);
   const json annotations = {{names::kInjectedAnnotation, input["status"]["plan"]["hash"]}};
   cluster.Put({{"kind", "Pod"},
                {"metadata",
@@ -94,12 +100,8 @@ TEST(Crowd, ATemplateThatIsPinnedToThePlanWaitsForNobody) {
 // Nothing of what was put off is in the operator's memory alone.
 TEST(Crowd, WhatWasPutOffIsMadeByTheNextLeader) {
   Cluster cluster;
-  json input = Numbers();
-  cluster.Put(input);
-  cluster.has_time = false;
-  ASSERT_TRUE(cluster.Reconcile("ml/clicks").put_off);
+  const json input = PutOff(cluster);
   Cluster next;
-  input["status"] = cluster.client.statuses.at(0);
   next.Put(input);
   ASSERT_TRUE(next.Reconcile("ml/clicks").status.ok());
   EXPECT_EQ(next.client.applied.size(), 2u);
@@ -110,12 +112,7 @@ TEST(Crowd, WhatWasPutOffIsMadeByTheNextLeader) {
 
 TEST(Crowd, WhatWasPutOffAndCannotBeMadeIsTold) {
   Cluster cluster;
-  json input = Numbers();
-  cluster.Put(input);
-  cluster.has_time = false;
-  ASSERT_TRUE(cluster.Reconcile("ml/clicks").put_off);
-  input["status"] = cluster.client.statuses.at(0);
-  cluster.Put(input);
+  PutOff(cluster);
   cluster.has_time = true;
   cluster.client.fail_apply = InvalidArgument("quota exceeded");
   EXPECT_EQ(cluster.Reconcile("ml/clicks").status.code(), Code::kInvalidArgument);
