@@ -10,7 +10,7 @@
 //   --ring-volume=1Gi             size limit of the rings' volume, where their size is not known to be larger
 //   --webhook-port=9443           TLS, paths /inject-pod and /inject-template
 //   --status-port=8080            /healthz, /readyz, /livez, for probes
-//   --metrics-port=8443           /metrics over TLS, for those whose token may get that path; 0: on the status port, for all
+//   --metrics-port=8443           /metrics over TLS, for those whose token may get it; 0: on the status port, for all
 //   --webhook-configuration=NAME  the MutatingWebhookConfiguration whose caBundle is kept (default headrace-webhook)
 //   --webhook-service=NAME        the Service in front of the webhook (default headrace-webhook)
 //   --certificate-secret=NAME     where the certificate authority and the serving certificate live (default

@@ -96,8 +96,8 @@ class Client {
                                        const std::string& label_selector,
                                        const std::function<void(nlohmann::json item)>& on_item);
 
-  // REQUIRES: the object has a name (never generateName), so that a request sent twice does no harm, or is a review, which
-  // is answered and not stored. Conflict if it exists.
+  // REQUIRES: the object has a name (never generateName), so that a request sent twice does no harm, or is a review,
+  // which is answered and not stored. Conflict if it exists.
   virtual Result<nlohmann::json> Create(const Resource& resource, const nlohmann::json& object);
   // Server-side apply, forced. REQUIRES: apiVersion, kind, metadata.name and (if namespaced) metadata.namespace.
   virtual Result<nlohmann::json> Apply(const Resource& resource, const nlohmann::json& object);

@@ -23,15 +23,15 @@ class PathAccess {
   struct Options {
     std::chrono::seconds allowed_for{60};  // how long an answer is believed
     std::chrono::seconds denied_for{10};
-    // How long somebody who was let in stays so while the API server does not answer, since metrics are wanted most then.
+    // How long who was let in stays so while the API server does not answer: metrics are wanted most then.
     std::chrono::seconds allowed_unanswered{3600};
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   };
   // `client` (not owned) must outlive this; its calls should be short, as a scrape waits for them.
   PathAccess(Client* client, Options options);
 
-  // `handler` for those who may `get` the path of the request. Others hear why not, and what to do: 401 without a token that
-  // the API server knows, 403 without the right, 503 if it does not answer. Thread-safe.
+  // `handler` for those who may `get` the path of the request. Others hear why not, and what to do: 401 without a token
+  // that the API server knows, 403 without the right, 503 if it does not answer. Thread-safe.
   HttpResponse Serve(const HttpRequest& request, const HttpHandler& handler);
 
  private:

@@ -20,8 +20,8 @@ using nlohmann::json;
 // An API server that knows users by their tokens, and who may get what; it stores nothing.
 class Reviews : public HttpTransport {
  public:
-  std::map<std::string, std::string> users;                     // by token
-  std::set<std::pair<std::string, std::string>> rights;         // user and path
+  std::map<std::string, std::string> users;              // by token
+  std::set<std::pair<std::string, std::string>> rights;  // user and path
   bool answers = true;
   std::vector<json> asked;
 
@@ -39,7 +39,8 @@ class Reviews : public HttpTransport {
       }
     } else if (call.target.starts_with("/apis/authorization.k8s.io/v1/subjectaccessreviews?")) {
       const json& attributes = spec["nonResourceAttributes"];
-      review["status"] = {{"allowed", attributes["verb"] == "get" && rights.contains({spec["user"], attributes["path"]})}};
+      review["status"] = {
+          {"allowed", attributes["verb"] == "get" && rights.contains({spec["user"], attributes["path"]})}};
     } else {
       return HttpReply{.status = 404, .body = "{}"};
     }
