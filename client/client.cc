@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "client/abi.h"
 #include "client/connection.h"
@@ -34,17 +36,15 @@ struct headrace_dataset {
   std::vector<std::shared_ptr<Connection>> connections;  // guarded by mutex; by replica, null where not attached
 };
 
-struct headrace_iterator {
-  headrace_iterator(std::vector<std::shared_ptr<Connection>> connections, const headrace::ring::Position* start)
-      : steps(std::move(connections), start) {}
-  StepIterator steps;
-  std::vector<Arrival> arrivals;  // of the last step; kept to save an allocation
-};
-
 struct headrace_batch {
+  // With room for what MeasureTensors works out, behind the object: one allocation a batch.
+  static headrace_batch* New(const std::shared_ptr<Connection>& connection, Arrival arrival) {
+    return new (connection->components().size()) headrace_batch{connection, std::move(arrival)};
+  }
+  static void operator delete(void* memory) { ::operator delete(memory); }
+
   std::shared_ptr<Connection> connection;
   Arrival arrival;
-  std::vector<Strides> strides;               // of each tensor
   mutable std::atomic<uint64_t> checked = 0;  // bit i: tensor i's row splits are as they should be
   mutable std::mutex mutex = {};
   mutable std::vector<headrace::gpu::Stream> users = {};  // guarded by mutex; streams that use it, the last one last
@@ -52,6 +52,25 @@ struct headrace_batch {
   const headrace::ring::SlotView& view() const { return arrival.view; }
   const headrace::ring::ComponentExtent& extent(size_t i) const { return arrival.view.extents[i]; }
   bool on_device(size_t i) const { return arrival.device_memory() != 0 && headrace::ring::GoesToDevice(extent(i)); }
+  size_t num_tensors() const { return connection->components().size(); }
+  Strides* strides() { return reinterpret_cast<Strides*>(this + 1); }
+  const Strides* strides() const { return reinterpret_cast<const Strides*>(this + 1); }
+
+ private:
+  static void* operator new(size_t bytes, size_t tensors) { return ::operator new(bytes + tensors * sizeof(Strides)); }
+};
+
+struct FreeBatch {
+  void operator()(headrace_batch* batch) const { headrace_batch_free(batch); }
+};
+
+struct headrace_iterator {
+  headrace_iterator(std::vector<std::shared_ptr<Connection>> connections, const headrace::ring::Position* start)
+      : steps(std::move(connections), start) {}
+  StepIterator steps;
+  // Of a step, while it is handed over; kept to save their allocations.
+  std::vector<Arrival> arrivals;
+  std::vector<std::unique_ptr<headrace_batch, FreeBatch>> batches;
 };
 
 namespace {
@@ -113,9 +132,8 @@ std::string Where(const headrace_batch& batch, size_t i) {
 // Checks the shapes that the loader wrote against the tensors' bytes, and works out the strides.
 Status MeasureTensors(headrace_batch& batch) {
   const std::vector<Component>& components = batch.connection->components();
-  batch.strides.resize(components.size());
   for (size_t i = 0; i < components.size(); ++i) {
-    RETURN_IF_ERROR(MeasureTensor(components[i], batch.extent(i), &batch.strides[i]), Where(batch, i));
+    RETURN_IF_ERROR(MeasureTensor(components[i], batch.extent(i), &batch.strides()[i]), Where(batch, i));
   }
   return {};
 }
@@ -126,7 +144,7 @@ Status CheckRowSplitsOnce(const headrace_batch& batch, size_t i) {
   // A bit for each of the first 64; those beyond are checked each time.
   const uint64_t bit = i < 64 ? uint64_t{1} << i : 0;
   if (extent.splits_offset == 0 || (batch.checked.load(std::memory_order_relaxed) & bit) != 0) return {};
-  RETURN_IF_ERROR(CheckRowSplits(batch.connection->components()[i], extent, batch.strides[i], batch.view().data),
+  RETURN_IF_ERROR(CheckRowSplits(batch.connection->components()[i], extent, batch.strides()[i], batch.view().data),
                   Where(batch, i));
   batch.checked.fetch_or(bit, std::memory_order_relaxed);
   return {};
@@ -139,10 +157,10 @@ headrace_status NextStep(headrace_iterator* iterator, StepIterator::PartialStep 
   if (*outcome == StepIterator::Outcome::kEnd) return HEADRACE_END;
   if (*outcome == StepIterator::Outcome::kTimeout) return HEADRACE_TIMED_OUT;
   const auto& connections = iterator->steps.connections();
-  std::vector<std::unique_ptr<headrace_batch, void (*)(headrace_batch*)>> step;
-  step.reserve(connections.size());
+  auto& step = iterator->batches;
+  step.clear();
   for (size_t i = 0; i < connections.size(); ++i) {
-    step.emplace_back(new headrace_batch{connections[i], std::move(iterator->arrivals[i]), {}}, headrace_batch_free);
+    step.emplace_back(headrace_batch::New(connections[i], std::move(iterator->arrivals[i])));
   }
   for (const auto& batch : step) {
     if (Status status = MeasureTensors(*batch); !status.ok()) return Report(status);
@@ -325,13 +343,13 @@ int32_t headrace_batch_replica(const headrace_batch* batch) { return batch->conn
 int64_t headrace_batch_rows(const headrace_batch* batch) { return static_cast<int64_t>(batch->view().rows); }
 int64_t headrace_batch_epoch(const headrace_batch* batch) { return static_cast<int64_t>(batch->view().epoch); }
 int64_t headrace_batch_step(const headrace_batch* batch) { return static_cast<int64_t>(batch->view().step); }
-int32_t headrace_batch_num_tensors(const headrace_batch* batch) { return static_cast<int32_t>(batch->strides.size()); }
+int32_t headrace_batch_num_tensors(const headrace_batch* batch) { return static_cast<int32_t>(batch->num_tensors()); }
 
 headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index, headrace_tensor* tensor) {
   return Guard([&] {
-    if (index < 0 || static_cast<size_t>(index) >= batch->strides.size()) {
-      return Report(headrace::InvalidArgument("tensor " + std::to_string(index) + " of " +
-                                              std::to_string(batch->strides.size())));
+    if (index < 0 || static_cast<size_t>(index) >= batch->num_tensors()) {
+      return Report(
+          headrace::InvalidArgument("tensor " + std::to_string(index) + " of " + std::to_string(batch->num_tensors())));
     }
     const auto i = static_cast<size_t>(index);
     if (const Status status = CheckRowSplitsOnce(*batch, i); !status.ok()) return Report(status);
@@ -345,7 +363,7 @@ headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index
     return Fill(tensor,
                 headrace_tensor{0, spec.name.c_str(), headrace::client::DLPackType(spec.dtype), data,
                                 static_cast<int64_t>(extent.bytes), static_cast<int32_t>(extent.ndim), extent.dims,
-                                batch->strides[i].data(), headrace::client::RowSplits(extent, slot),
+                                batch->strides()[i].data(), headrace::client::RowSplits(extent, slot),
                                 headrace::client::NumSplitValues(extent, slot), on_device ? kCuda : kCpu,
                                 on_device ? batch->connection->gpu() : 0});
   });

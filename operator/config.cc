@@ -71,6 +71,7 @@ Result<Config> ParseConfig(const std::vector<std::string>& arguments) {
       {"loader-run-as-user", Number(config.loader.run_as_user, 1, kMostUser)},
       {"ring-volume", Memory(config.loader.run_volume_bytes)},
       {"webhook-port", Number(config.webhook_port, 0, 65535)},
+      {"status-port", Number(config.status_port, 0, 65535)},
       {"metrics-port", Number(config.metrics_port, 0, 65535)},
       {"webhook-configuration", Text(config.webhook_configuration)},
       {"webhook-service", Text(config.webhook_service)},

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "operator/kube/controller.h"
 #include "operator/kube/events.h"
 #include "operator/kube/leader.h"
+#include "operator/kube/path_access.h"
 #include "operator/kube/transport.h"
 #include "operator/kube/webhook_certificates.h"
 #include "operator/kube/work_queue.h"
@@ -27,8 +29,8 @@ namespace headrace::op {
 namespace {
 
 constexpr char kController[] = "distributedinput";
-// A leader must notice that the API server does not answer before its lease is over.
-constexpr auto kLeaseCallTimeout = std::chrono::seconds(2);
+// A leader must notice that the API server does not answer before its lease is over; a scrape waits as long.
+constexpr auto kUrgentCallTimeout = std::chrono::seconds(2);
 
 Result<kube::TransportOptions> TransportOf(const Config& config) {
   if (config.api_server.empty()) return kube::InClusterOptions();
@@ -43,11 +45,11 @@ Status Run(Config config, const Signals& signals) {
   }
   ASSIGN_OR_RETURN(kube::TransportOptions endpoint, TransportOf(config));
   ASSIGN_OR_RETURN(const auto transport, kube::MakeTransport(endpoint));
-  endpoint.call_timeout = kLeaseCallTimeout;
-  ASSIGN_OR_RETURN(const auto lease_transport, kube::MakeTransport(endpoint));
+  endpoint.call_timeout = kUrgentCallTimeout;
+  ASSIGN_OR_RETURN(const auto urgent_transport, kube::MakeTransport(endpoint));
   Probe probe;
   kube::Client client(transport.get(), probe.Client());
-  kube::Client lease_client(lease_transport.get(), probe.Client());
+  kube::Client urgent_client(urgent_transport.get(), probe.Client());
   kube::WorkQueue queue(probe.Queue(kController));
   // What changed before this replica led, another has seen to, or nobody: that is a backlog.
   std::atomic<bool> leading = false;
@@ -68,18 +70,30 @@ Status Run(Config config, const Signals& signals) {
 
   std::atomic<bool> draining = false;
   const auto ready = [&] { return watches.synced() && certificates.ready() && !draining; };
-  const HttpHandler status = [&](const HttpRequest& request) -> HttpResponse {
-    if (request.path == "/metrics") {
-      for (const auto& [resource, store] : watches.stores()) probe.SetCached(resource, store->Size());
-      for (const ConditionCounts::Count& count : watches.conditions().Get())
-        probe.SetInputs(count.condition, count.status, count.inputs);
-      return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = probe.Render(kController, queue)};
-    }
-    if (request.path == "/healthz" || request.path == "/livez") return {.body = "ok\n"};
-    if (request.path != "/readyz") return {.status = 404, .body = "not found\n"};
-    return ready() ? HttpResponse{.body = "ok\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
+  const HttpHandler metrics = [&](const HttpRequest& request) -> HttpResponse {
+    if (request.path != "/metrics") return {.status = 404, .body = "not found\n"};
+    for (const auto& [resource, store] : watches.stores()) probe.SetCached(resource, store->Size());
+    for (const ConditionCounts::Count& count : watches.conditions().Get())
+      probe.SetInputs(count.condition, count.status, count.inputs);
+    return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = probe.Render(kController, queue)};
   };
-  ASSIGN_OR_RETURN(const auto status_server, HttpServer::Start({.port = config.metrics_port, .threads = 2}, status));
+  const bool metrics_apart = config.metrics_port != 0;
+  const HttpHandler status = [&](const HttpRequest& request) -> HttpResponse {
+    if (request.path == "/healthz" || request.path == "/livez") return {.body = "ok\n"};
+    if (request.path == "/readyz")
+      return ready() ? HttpResponse{.body = "ok\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
+    return metrics_apart ? HttpResponse{.status = 404, .body = "not found\n"} : metrics(request);
+  };
+  ASSIGN_OR_RETURN(const auto status_server, HttpServer::Start({.port = config.status_port, .threads = 2}, status));
+  kube::PathAccess access(&urgent_client, {});
+  std::unique_ptr<HttpServer> metrics_server;
+  if (metrics_apart) {
+    const HttpServerOptions options{
+        .port = config.metrics_port, .threads = 2, .tls = [&] { return certificates.pair(); }};
+    ASSIGN_OR_RETURN(metrics_server, HttpServer::Start(options, [&](const HttpRequest& request) {
+                       return access.Serve(request, metrics);
+                     }));
+  }
 
   AdmissionDeps admission;
   admission.inputs = &watches.inputs();
@@ -99,7 +113,8 @@ Status Run(Config config, const Signals& signals) {
                    }));
   log::Info("started", {{"namespace", config.name_space},
                         {"webhook", std::to_string(webhook_server->port())},
-                        {"status", std::to_string(status_server->port())}});
+                        {"status", std::to_string(status_server->port())},
+                        {"metrics", std::to_string((metrics_apart ? metrics_server : status_server)->port())}});
 
   // Reconciling starts when the caches are whole: what is not in them would look deleted.
   while (!watches.synced())
@@ -147,7 +162,7 @@ Status Run(Config config, const Signals& signals) {
       lost = true;
       Signals::Raise();
     };
-    elector.emplace(&lease_client, election);
+    elector.emplace(&urgent_client, election);
   }
 
   signals.Wait();

@@ -1,7 +1,7 @@
 add_library(operator_fakes STATIC fakes/api.cc fakes/api_server.cc)
 target_link_libraries(operator_fakes PUBLIC headrace::operator_kube Threads::Threads)
 
-foreach(name work_queue controller informer client events leader watch_line webhook_certificates)
+foreach(name work_queue controller informer client events leader path_access watch_line webhook_certificates)
   headrace_test(operator/kube/${name} DEPS operator_fakes headrace::operator_kube LABELS "unit;tsan")
 endforeach()
 

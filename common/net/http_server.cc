@@ -276,6 +276,7 @@ HttpResponse HttpServer::State::Handle(http::request<http::string_body> message)
   const size_t mark = target.find('?');
   request.path = target.substr(0, mark);
   if (mark != std::string::npos) request.query = target.substr(mark + 1);
+  request.authorization = std::string(message[http::field::authorization]);
   request.body = std::move(message.body());
   try {
     return handler(request);

@@ -45,6 +45,9 @@ inline const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 inline const Resource kEvents{"events.k8s.io", "v1", "events", "Event"};
 inline const Resource kMutatingWebhooks{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations",
                                         "MutatingWebhookConfiguration", false};
+inline const Resource kTokenReviews{"authentication.k8s.io", "v1", "tokenreviews", "TokenReview", false};
+inline const Resource kSubjectAccessReviews{"authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview",
+                                            false};
 inline const Resource kInputs{"headrace.dev", "v1alpha1", "distributedinputs", "DistributedInput"};
 
 // "/apis/headrace.dev/v1alpha1/namespaces/ml/distributedinputs/clicks". An empty namespace means all, an empty name the
@@ -93,8 +96,8 @@ class Client {
                                        const std::string& label_selector,
                                        const std::function<void(nlohmann::json item)>& on_item);
 
-  // REQUIRES: the object has a name (never generateName), so that a request sent twice does no harm. Conflict if it
-  // exists.
+  // REQUIRES: the object has a name (never generateName), so that a request sent twice does no harm, or is a review,
+  // which is answered and not stored. Conflict if it exists.
   virtual Result<nlohmann::json> Create(const Resource& resource, const nlohmann::json& object);
   // Server-side apply, forced. REQUIRES: apiVersion, kind, metadata.name and (if namespaced) metadata.namespace.
   virtual Result<nlohmann::json> Apply(const Resource& resource, const nlohmann::json& object);

@@ -1,10 +1,12 @@
 // What a batch that is ready costs through the C ABI. One line a figure:
 //   name  median  unit  ratio-to-something-of-this-machine
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "headrace/client.h"
@@ -19,6 +21,7 @@ using headrace::fakes::FakeLoaderOptions;
 namespace {
 
 constexpr int64_t kSteps = 8000;
+constexpr int64_t kSleptSteps = 1000;
 
 __attribute__((noinline)) int Empty(int value) {
   asm volatile("" : "+r"(value));
@@ -36,7 +39,9 @@ struct Times {
 };
 
 // `waiting`: the ring is kept full by a loader that sleeps whenever it is, so that a release has somebody to wake.
-Times Measure(bool waiting) {
+// `step`: what the trainer does between two batches, asleep as while a GPU computes, so that the caches are others'.
+Times Measure(bool waiting, std::chrono::milliseconds step = {}) {
+  const int64_t steps = step.count() > 0 ? kSleptSteps : kSteps;
   char name[] = "/dev/shm/headrace-bench-XXXXXX";
   FakeLoaderOptions options;
   options.directory = mkdtemp(name);
@@ -57,7 +62,8 @@ Times Measure(bool waiting) {
   if (headrace_connect(&connect, &dataset) != HEADRACE_OK) Fail("connect");
   if (headrace_iterator_create(dataset, 0, &iterator) != HEADRACE_OK) Fail("iterator");
   std::vector<double> next, next_free;
-  for (int64_t step = 0; step < kSteps; ++step) {
+  for (int64_t i = 0; i < steps; ++i) {
+    std::this_thread::sleep_for(step);
     if (waiting) {
       while (header.loader_waiting.load() == 0) {
       }
@@ -104,6 +110,7 @@ int main() {
   const double copy = MemcpyNs(1 << 20);
   const Times ready = Measure(false);
   const Times waiting = Measure(true);
+  const Times slept = Measure(true, std::chrono::milliseconds(4));
   std::printf("empty_call              %9.1f ns\n", empty);
   std::printf("memcpy_1MiB             %9.1f ns\n", copy);
   std::printf("c_next_ready            %9.1f ns  %8.1f empty calls  %.4f of memcpy_1MiB\n", ready.next_ns,
@@ -112,5 +119,7 @@ int main() {
               ready.next_free_ns / empty, ready.next_free_ns / copy);
   std::printf("c_next+free_wakes_loader%9.1f ns  %8.1f empty calls  %.4f of memcpy_1MiB\n", waiting.next_free_ns,
               waiting.next_free_ns / empty, waiting.next_free_ns / copy);
+  std::printf("c_next_after_4ms        %9.1f ns  %8.1f empty calls  %.4f of memcpy_1MiB\n", slept.next_ns,
+              slept.next_ns / empty, slept.next_ns / copy);
   return 0;
 }

@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-RUN = Path(os.environ.get("HEADRACE_CLUSTER_RUN", "/var/tmp/headrace-cluster"))
+RUN = Path(os.environ["HEADRACE_CLUSTER_RUN"])
 ADDRESS, PORT = "10.90.0.1", 6443
 
 

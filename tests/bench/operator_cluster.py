@@ -238,8 +238,9 @@ def churn(api, table, options, operator):
     """Pods that use inputs come and go; what the operator's memory does meanwhile."""
     # It has just begun to lead.
     wait_for("the last leader's queue to be empty", lambda: operator.total("workqueue_depth") == 0, 600)
-    end, i, series = time.monotonic() + options.churn, 0, []
-    while time.monotonic() < end:
+    began, i, series = time.monotonic(), 0, []
+    while time.monotonic() < began + options.churn:
+        time.sleep(max(0, i / options.churn_rate - (time.monotonic() - began)))  # a load, not a wait for something
         for _ in range(50):
             name = f"churn-{i}"
             api.must("POST", PODS, a_pod(name, {"headrace.dev/input": f"input-{i % options.inputs}"}))
@@ -275,6 +276,7 @@ def main():
     parser.add_argument("--opted", type=int, default=10000, help="of the pods, so many use an input")
     parser.add_argument("--gang", type=int, default=1028)
     parser.add_argument("--churn", type=int, default=120, help="seconds; 3600 for what the goal says")
+    parser.add_argument("--churn-rate", type=float, default=1000, help="pods a second that come and go, if they can")
     options = parser.parse_args()
     api, table = Api(), Table()
     busy = lambda: f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, which the API server and this script share"

@@ -5,6 +5,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cluster=$root/tests/cluster
+export HEADRACE_CLUSTER=headrace-bench HEADRACE_CLUSTER_RUN=${HEADRACE_CLUSTER_RUN:-/var/tmp/headrace-bench}  # tests may run beside it
 trap '"$cluster/down.sh"' EXIT
 trap 'exit 130' INT TERM
 PARTS=api "$cluster/up.sh"

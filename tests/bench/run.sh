@@ -28,7 +28,7 @@ loaders() {
 }
 
 objects() {
-  cmake --build --preset release --target object_store_bench
+  cmake --build --preset release --target object_store_bench headrace headrace-loader
   echo "== an object store"
   build/release/bench/object_store_bench
 }

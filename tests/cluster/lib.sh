@@ -1,13 +1,14 @@
 # Shared by the scripts of this folder (sourced, not run): where things are, and how processes are started and ended.
 #
 # HEADRACE_CACHE        built binaries and images, kept between runs   (default: ~/.cache/headrace)
-# HEADRACE_CLUSTER_RUN  state, logs and kubeconfigs of the one cluster (default: /var/tmp/headrace-cluster)
+# HEADRACE_CLUSTER      prefix of its network namespaces and cgroups: a second cluster at a time needs another (default: headrace)
+# HEADRACE_CLUSTER_RUN  its state, logs and kubeconfigs                (default: /var/tmp/$HEADRACE_CLUSTER-cluster)
 CACHE=${HEADRACE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/headrace}
 BIN=$CACHE/cluster/bin
 IMAGES=$CACHE/images/archives
-RUN=${HEADRACE_CLUSTER_RUN:-/var/tmp/headrace-cluster}
+NS=${HEADRACE_CLUSTER:-headrace}
+RUN=${HEADRACE_CLUSTER_RUN:-/var/tmp/$NS-cluster}
 NODES=${NODES:-2}
-NS=headrace              # prefix of the network namespaces: headrace-ctl, headrace-n1, ...
 EXIT_NO_NAMESPACES=77    # this machine cannot hold a cluster; `make demo` falls back to `headrace run`
 export PATH=$BIN:$PATH:/usr/sbin:/sbin
 
@@ -41,7 +42,7 @@ hierarchies() {
   return 0
 }
 
-# Makes the cgroup headrace/NAME in every hierarchy, usable as a kubelet's root, and prints the folders.
+# Makes the cgroup $NS/NAME in every hierarchy, usable as a kubelet's root, and prints the folders.
 cgroup_dirs() {
   local root group
   for root in $(hierarchies); do
@@ -61,7 +62,7 @@ cgroup_dirs() {
   done
 }
 
-remove_cgroups() {  # headrace/NAME, or all of headrace
+remove_cgroups() {  # $NS/NAME, or all of $NS
   local root
   for root in $(hierarchies); do
     [ -d "$root/$NS${1:+/$1}" ] && find "$root/$NS${1:+/$1}" -depth -type d -exec rmdir {} + 2>/dev/null
@@ -69,7 +70,7 @@ remove_cgroups() {  # headrace/NAME, or all of headrace
   return 0
 }
 
-# Every process of the cluster, daemons, shims and pods alike, is in some cgroup below headrace/.
+# Every process of the cluster, daemons, shims and pods alike, is in some cgroup below $NS/.
 cluster_pids() {
   local root
   for root in $(hierarchies); do

@@ -1,4 +1,5 @@
 """What dashboards and alerts ask, asked of a real Prometheus that scrapes the operator and the pods of a running Job."""
+import base64
 import json
 import os
 import re
@@ -18,10 +19,15 @@ CONFIG = """
 global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
 rule_files: [%s]
 scrape_configs:
-- job_name: headrace
-  file_sd_configs: [{files: [targets.json], refresh_interval: 1s}]
+- job_name: headrace-loaders
+  file_sd_configs: [{files: [headrace.json], refresh_interval: 1s}]
+- job_name: headrace-operator
+  scheme: https
+  authorization: {credentials_file: token}
+  tls_config: {ca_file: ca.crt, server_name: headrace-webhook.headrace-system.svc}
+  file_sd_configs: [{files: [metrics.json], refresh_interval: 1s}]
 """
-PORT_NAMES = ("headrace", "http")
+PORT_NAMES = ("headrace", "metrics")
 # Prints the body of each address on a line; nothing where there is no connection.
 FETCH = """
 import sys, urllib.error, urllib.request
@@ -33,15 +39,49 @@ for address in sys.argv[1:]:
 """
 
 
-def targets_of(pod):
-    """A running pod's ports of the known names, its init containers' among them, with the usual labels."""
+# Asks an operator for its metrics as Prometheus would; prints the status and the body.
+FETCH_METRICS = """
+import http.client, socket, ssl, sys
+address, authority, token = sys.argv[1:]
+connection = http.client.HTTPConnection(address)
+connection.sock = ssl.create_default_context(cadata=authority).wrap_socket(
+    socket.create_connection((address, 8443), 10), server_hostname="headrace-webhook.headrace-system.svc")
+connection.request("GET", "/metrics", headers={"Authorization": "Bearer " + token} if token else {})
+answer = connection.getresponse()
+print(answer.status, answer.read().decode(), sep="\\n")
+"""
+
+
+def targets_of(pod, port_name):
+    """A running pod's ports of that name, its init containers' among them, with the usual labels."""
     address = pod["status"].get("podIP")
     if not address or pod["status"]["phase"] != "Running":
         return []
     containers = pod["spec"].get("initContainers", []) + pod["spec"]["containers"]
-    ports = [p["containerPort"] for c in containers for p in c.get("ports", []) if p.get("name") in PORT_NAMES]
+    ports = [p["containerPort"] for c in containers for p in c.get("ports", []) if p.get("name") == port_name]
     labels = {"namespace": pod["metadata"]["namespace"], "pod": pod["metadata"]["name"]}
     return [{"targets": [f"{address}:{port}"], "labels": labels} for port in ports]
+
+
+def operator_pods(cluster):
+    return cluster.list("Pod", SYSTEM_NAMESPACE, "app.kubernetes.io/name=headrace-operator")
+
+
+def operator_authority(cluster):
+    """What vouches for the operator's certificate, as the ServiceMonitor finds it."""
+    data = cluster.request("GET", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/secrets/headrace-webhook-certificate")["data"]
+    return base64.b64decode(data["ca.crt"]).decode()
+
+
+def token_of(cluster, namespace, account):
+    return cluster.kubectl("create", "token", account, "-n", namespace).strip()
+
+
+def operator_metrics(cluster, pod, token=""):
+    """HTTP status and body of an operator pod's /metrics."""
+    command = ["python3", "-c", FETCH_METRICS, pod["status"]["podIP"], operator_authority(cluster), token]
+    status, body = cluster.run(*command).stdout.split("\n", 1)
+    return int(status), body
 
 
 def prometheus_binary():
@@ -52,12 +92,13 @@ def prometheus_binary():
 
 
 class Prometheus:
-    def __init__(self, cluster, folder):
+    def __init__(self, cluster, folder, token):
         self._cluster = cluster
+        (folder / "token").write_text(token)
+        (folder / "ca.crt").write_text(operator_authority(cluster))
         config = folder / "prometheus.yml"
         config.write_text(CONFIG % (ROOT / "alerts" / "headrace.yaml"))
-        self._targets = folder / "targets.json"
-        self._targets.write_text("[]")
+        self._folder = folder
         command = [prometheus_binary(), f"--config.file={config}", f"--storage.tsdb.path={folder}/data"]
         command.append(f"--web.listen-address=127.0.0.1:{PORT}")
         self._log = (folder / "prometheus.log").open("w")
@@ -69,10 +110,11 @@ class Prometheus:
         self._log.close()
 
     def discover(self, *namespaces):
-        found = [target for name in namespaces for pod in self._cluster.list("Pod", name) for target in targets_of(pod)]
-        partial = self._targets.with_suffix(".partial")
-        partial.write_text(json.dumps(found))
-        partial.rename(self._targets)
+        pods = [pod for name in namespaces for pod in self._cluster.list("Pod", name)]
+        for port_name in PORT_NAMES:
+            partial = self._folder / f"{port_name}.partial"
+            partial.write_text(json.dumps([target for pod in pods for target in targets_of(pod, port_name)]))
+            partial.rename(self._folder / f"{port_name}.json")
 
     def get(self, *paths):
         """What the HTTP API answers to each of the paths; None while Prometheus does not answer."""
@@ -88,13 +130,38 @@ class Prometheus:
 
 
 @pytest.fixture
-def prometheus(cluster, tmp_path):
-    server = Prometheus(cluster, tmp_path)
+def reader(cluster, namespace):
+    """The token of a service account that may read metrics, as the chart lets a Prometheus."""
+    cluster.kubectl("create", "serviceaccount", "prometheus", "-n", namespace)
+    cluster.kubectl(
+        "create", "clusterrolebinding", namespace, "--clusterrole=headrace-metrics-reader",
+        f"--serviceaccount={namespace}:prometheus",
+    )  # fmt: skip
+    yield token_of(cluster, namespace, "prometheus")
+    cluster.kubectl("delete", "clusterrolebinding", namespace)
+
+
+@pytest.fixture
+def prometheus(cluster, reader, tmp_path):
+    server = Prometheus(cluster, tmp_path, reader)
     yield server
     server.close()
 
 
-def test_every_panel_and_every_alert_has_data(cluster, namespace, prometheus):
+def test_only_who_may_get_metrics_does(cluster, namespace, reader):
+    """Of each replica, the standby too; and the port of the probes has none."""
+    for pod in operator_pods(cluster):
+        status, body = operator_metrics(cluster, pod, reader)
+        assert status == 200 and "leader_election_master_status" in body
+        assert operator_metrics(cluster, pod)[0] == 401
+        assert operator_metrics(cluster, pod, "made-up")[0] == 401
+        status, body = operator_metrics(cluster, pod, token_of(cluster, namespace, "default"))
+        assert status == 403 and f"system:serviceaccount:{namespace}:default may not get /metrics" in body
+        with pytest.raises(ApiError, match="not found"):
+            cluster.metrics(SYSTEM_NAMESPACE, pod["metadata"]["name"], 8080)
+
+
+def test_every_panel_and_every_alert_has_data(cluster, namespace, reader, prometheus):
     """And every metric that is exported has a panel."""
     spec = workload.range_spec(100000, 8, replicasPerWorker=2)
     cluster.create(workload.trainer_config_map(namespace), workload.distributed_input(namespace, "watched", spec))
@@ -128,8 +195,8 @@ def test_every_panel_and_every_alert_has_data(cluster, namespace, prometheus):
 
     trainer = cluster.pods_of_job(namespace, "trainer")[0]["metadata"]["name"]
     exported = re.findall(r"^# TYPE (\w+)", cluster.metrics(namespace, trainer), re.M)
-    for pod in cluster.list("Pod", SYSTEM_NAMESPACE, "app.kubernetes.io/name=headrace-operator"):
-        exported += re.findall(r"^# TYPE (\w+)", cluster.metrics(SYSTEM_NAMESPACE, pod["metadata"]["name"], 8080), re.M)
+    for pod in operator_pods(cluster):
+        exported += re.findall(r"^# TYPE (\w+)", operator_metrics(cluster, pod, reader)[1], re.M)
     shown = set().union(*map(expressions.metrics, expressions.dashboards()))
     assert set(exported) <= shown, "exported, and in no panel"
     cluster.delete("Job", namespace, "trainer")

@@ -86,6 +86,7 @@ class HttpServerTest : public ::testing::Test {
       ++calls_;
       if (request.path == "/throw") throw std::runtime_error("a secret");
       if (request.path == "/throw-int") throw 5;
+      if (request.path == "/who") return {.body = request.authorization};
       return {.status = request.path == "/missing" ? 404 : 200,
               .body = request.method + " " + request.path + " [" + request.query + "] " +
                       std::to_string(request.body.size())};
@@ -115,6 +116,13 @@ TEST_F(HttpServerTest, AnswersWithMethodPathQueryAndBody) {
   EXPECT_TRUE(got.ends_with("\r\n\r\nPOST /a/b [c=d&e] 3")) << got;
   EXPECT_EQ(StatusLine(Exchange("GET /missing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")),
             "HTTP/1.1 404 Not Found");
+}
+
+TEST_F(HttpServerTest, HandsOverTheCredential) {
+  Start();
+  EXPECT_TRUE(Exchange("GET /who HTTP/1.1\r\nHost: a\r\nauthorization:  Bearer abc \r\nConnection: close\r\n\r\n")
+                  .ends_with("\r\n\r\nBearer abc"));
+  EXPECT_TRUE(Exchange("GET /who HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").ends_with("\r\n\r\n"));
 }
 
 TEST_F(HttpServerTest, KeepsConnectionsAlive) {
