@@ -15,11 +15,11 @@
 namespace headrace {
 
 struct HttpRequest {
-  std::string method;              // "GET", "POST", ...
-  std::string path;                // without the query
-  std::string query;               // after '?', undecoded
-  std::string authorization = {};  // the header's value: a credential, so never logged
+  std::string method;  // "GET", "POST", ...
+  std::string path;    // without the query
+  std::string query;   // after '?', undecoded
   std::string body;
+  std::string authorization = {};  // the header's value: a credential, so never logged
 };
 
 struct HttpResponse {

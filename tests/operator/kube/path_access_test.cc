@@ -60,7 +60,7 @@ class PathAccessTest : public ::testing::Test {
   }
 
   HttpResponse Get(const std::string& authorization, const std::string& path = "/metrics") {
-    return access_.Serve({.method = "GET", .path = path, .query = {}, .authorization = authorization, .body = {}},
+    return access_.Serve({.method = "GET", .path = path, .query = {}, .body = {}, .authorization = authorization},
                          [](const HttpRequest&) { return HttpResponse{.body = "numbers"}; });
   }
 
