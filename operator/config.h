@@ -9,8 +9,8 @@
 //   --loader-run-as-user=65532    of the loader, where neither spec.loader nor the pod says who
 //   --ring-volume=1Gi             size limit of the rings' volume, where their size is not known to be larger
 //   --webhook-port=9443           TLS, paths /inject-pod and /inject-template
-//   --status-port=8080            /healthz, /readyz, /livez, for probes
-//   --metrics-port=8443           /metrics over TLS, for those whose token may get it; 0: on the status port, for all
+//   --metrics-port=8080           /healthz, /readyz, /livez; and /metrics, to all, unless there is:
+//   --secure-metrics-port=0       /metrics over TLS, for those whose token may get it; 0: none
 //   --webhook-configuration=NAME  the MutatingWebhookConfiguration whose caBundle is kept (default headrace-webhook)
 //   --webhook-service=NAME        the Service in front of the webhook (default headrace-webhook)
 //   --certificate-secret=NAME     where the certificate authority and the serving certificate live (default
@@ -36,8 +36,8 @@ namespace headrace::op {
 struct Config {
   LoaderOptions loader{.image = {}, .image_pull_policy = "IfNotPresent"};
   uint16_t webhook_port = 9443;
-  uint16_t status_port = 8080;
-  uint16_t metrics_port = 8443;
+  uint16_t metrics_port = 8080;
+  uint16_t secure_metrics_port = 0;
   std::string webhook_configuration = "headrace-webhook";
   std::string webhook_service = "headrace-webhook";
   std::string certificate_secret = "headrace-webhook-certificate";

@@ -77,19 +77,19 @@ Status Run(Config config, const Signals& signals) {
       probe.SetInputs(count.condition, count.status, count.inputs);
     return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = probe.Render(kController, queue)};
   };
-  const bool metrics_apart = config.metrics_port != 0;
+  const bool secure = config.secure_metrics_port != 0;
   const HttpHandler status = [&](const HttpRequest& request) -> HttpResponse {
     if (request.path == "/healthz" || request.path == "/livez") return {.body = "ok\n"};
     if (request.path == "/readyz")
       return ready() ? HttpResponse{.body = "ok\n"} : HttpResponse{.status = 503, .body = "not ready\n"};
-    return metrics_apart ? HttpResponse{.status = 404, .body = "not found\n"} : metrics(request);
+    return secure ? HttpResponse{.status = 404, .body = "not found\n"} : metrics(request);
   };
-  ASSIGN_OR_RETURN(const auto status_server, HttpServer::Start({.port = config.status_port, .threads = 2}, status));
+  ASSIGN_OR_RETURN(const auto status_server, HttpServer::Start({.port = config.metrics_port, .threads = 2}, status));
   kube::PathAccess access(&urgent_client, {});
   std::unique_ptr<HttpServer> metrics_server;
-  if (metrics_apart) {
+  if (secure) {
     const HttpServerOptions options{
-        .port = config.metrics_port, .threads = 2, .tls = [&] { return certificates.pair(); }};
+        .port = config.secure_metrics_port, .threads = 2, .tls = [&] { return certificates.pair(); }};
     ASSIGN_OR_RETURN(metrics_server, HttpServer::Start(options, [&](const HttpRequest& request) {
                        return access.Serve(request, metrics);
                      }));
@@ -114,7 +114,7 @@ Status Run(Config config, const Signals& signals) {
   log::Info("started", {{"namespace", config.name_space},
                         {"webhook", std::to_string(webhook_server->port())},
                         {"status", std::to_string(status_server->port())},
-                        {"metrics", std::to_string((metrics_apart ? metrics_server : status_server)->port())}});
+                        {"metrics", std::to_string((secure ? metrics_server : status_server)->port())}});
 
   // Reconciling starts when the caches are whole: what is not in them would look deleted.
   while (!watches.synced())

@@ -15,7 +15,7 @@ TEST(ConfigTest, ReadsFlagsAndKeepsDefaults) {
   EXPECT_EQ(config->lease, "");
   EXPECT_EQ(config->drain.count(), 0);
   EXPECT_EQ(config->webhook_port, 9443);
-  EXPECT_EQ(config->status_port, 8080);
+  EXPECT_EQ(config->secure_metrics_port, 0) << "as charts before it expect";
   EXPECT_EQ(config->loader.resources.cpu_request, "100m");
   EXPECT_EQ(config->loader.resources.memory_request_bytes, 64 << 20);
   EXPECT_EQ(config->loader.resources.memory_limit_bytes, std::nullopt);
