@@ -163,7 +163,10 @@ headrace_status NextStep(headrace_iterator* iterator, StepIterator::PartialStep 
     step.emplace_back(headrace_batch::New(connections[i], std::move(iterator->arrivals[i])));
   }
   for (const auto& batch : step) {
-    if (Status status = MeasureTensors(*batch); !status.ok()) return Report(status);
+    const Status status = MeasureTensors(*batch);
+    if (status.ok()) continue;
+    step.clear();  // their slots go back now, not when somebody asks again
+    return Report(status);
   }
   for (size_t i = 0; i < step.size(); ++i) batches[i] = step[i].release();
   return HEADRACE_OK;

@@ -180,6 +180,13 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenSplits,
                                                      "row split 4 of 4 is 1, the one before 1, and there "
                                                      "are 2 values"}));
 
+// Whoever goes on after the error, or does not ask again, keeps nothing from the loader.
+TEST_F(VariableTest, ABatchThatIsAnErrorGivesItsSlotBack) {
+  options_.spoil = [](uint8_t*, std::vector<ComponentExtent>& extents) { extents[kBoxes].bytes -= 4; };
+  EXPECT_EQ(FirstBatch(), HEADRACE_CORRUPT);
+  EXPECT_EQ(loader_->header(0).released, 1U);
+}
+
 struct BrokenExtent {
   const char* about;
   Component component;
