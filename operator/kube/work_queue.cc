@@ -20,6 +20,7 @@ void WorkQueue::Add(const std::string& key, Priority priority) {
 
 void WorkQueue::AddLocked(const std::string& key, Priority priority) {
   if (shut_down_) return;
+  if (const auto rests = RestsUntil(key); rests && priority == Priority::kNews) return WaitUntil(key, *rests, priority);
   const auto [entry, added] = dirty_.try_emplace(key, Dirty{options_.now(), priority});
   Dirty& dirty = entry->second;
   if (!added && dirty.priority <= priority) return;
@@ -45,7 +46,10 @@ void WorkQueue::DelayLocked(const std::string& key, Duration delay) {
   const auto worked_on = processing_.find(key);
   const Priority priority = worked_on == processing_.end() ? Priority::kNews : worked_on->second.priority;
   if (delay <= Duration::zero()) return AddLocked(key, priority);
-  const TimePoint at = options_.now() + delay;
+  WaitUntil(key, options_.now() + delay, priority);
+}
+
+void WorkQueue::WaitUntil(const std::string& key, TimePoint at, Priority priority) {
   const auto it = due_.find(key);
   if (it != due_.end()) {
     if (it->second.at <= at) return;
@@ -55,6 +59,16 @@ void WorkQueue::DelayLocked(const std::string& key, Duration delay) {
   due_[key] = {at, priority};
   by_due_.emplace(at, key);
   changed_.notify_one();  // whoever sleeps until a later time sleeps shorter
+}
+
+std::optional<WorkQueue::TimePoint> WorkQueue::RestsUntil(const std::string& key) {
+  const TimePoint now = options_.now();
+  for (; !by_rest_.empty() && by_rest_.begin()->first <= now; by_rest_.erase(by_rest_.begin())) {
+    const auto rested = resting_.find(by_rest_.begin()->second);
+    if (rested != resting_.end() && rested->second <= now) resting_.erase(rested);
+  }
+  const auto it = resting_.find(key);
+  return it == resting_.end() ? std::nullopt : std::optional(it->second);
 }
 
 void WorkQueue::AddRateLimited(const std::string& key) {
@@ -123,9 +137,20 @@ void WorkQueue::Done(const std::string& key) {
   const std::lock_guard lock(mutex_);
   const auto it = processing_.find(key);
   if (it == processing_.end()) return;
-  if (options_.on_done) options_.on_done(SecondsBetween(it->second.since, options_.now()));
+  const TimePoint now = options_.now();
+  const auto worked = now - it->second.since;
+  if (options_.on_done) options_.on_done(SecondsBetween(it->second.since, now));
   processing_.erase(it);
-  if (const auto dirty = dirty_.find(key); dirty != dirty_.end()) LineUp(key, dirty->second);
+  if (worked > worked.zero()) {
+    const TimePoint rests = now + std::min<TimePoint::duration>(worked * options_.rest, options_.max_rest);
+    resting_[key] = rests;
+    by_rest_.emplace(rests, key);
+  }
+  const auto dirty = dirty_.find(key);
+  if (dirty == dirty_.end()) return;
+  if (dirty->second.priority != Priority::kNews || !resting_.contains(key)) return LineUp(key, dirty->second);
+  dirty_.erase(dirty);
+  WaitUntil(key, resting_.at(key), Priority::kNews);
 }
 
 bool WorkQueue::HasTimeFor(const std::string& key) const {
@@ -142,6 +167,8 @@ void WorkQueue::ShutDown() {
   dirty_.clear();
   due_.clear();
   by_due_.clear();
+  resting_.clear();
+  by_rest_.clear();
   changed_.notify_all();
 }
 

@@ -3,7 +3,11 @@
 //   while (auto key = queue.Get()) { Reconcile(*key); queue.Done(*key); }
 //
 // A key added while it is being worked on comes again after Done. News passes the backlog, as in controller-runtime's
-// priority queue, and both pass what is put off; of one priority, who came first is first. Thread-safe.
+// priority queue, and both pass what is put off; of one priority, who came first is first.
+//
+// A key that changes all the time, as while a thousand pods of one run start, takes a tenth of a worker: after Done it
+// rests nine times as long as it was worked on, at most a second, and what is new meanwhile is looked at once,
+// afterwards (as Kubernetes' Job controller gathers the changes of a second). Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -33,6 +37,8 @@ class WorkQueue {
   struct Options {
     Duration base_delay{5};
     Duration max_delay{1'000'000};
+    int rest = 9;  // times as long as the key was worked on ...
+    Duration max_rest{1000};
     std::function<TimePoint()> now = std::chrono::steady_clock::now;
     std::function<void()> on_add = {};                // a key became ready or dirty; may be null, as the others
     std::function<void(double seconds)> on_get = {};  // how long the key was ready
@@ -91,6 +97,9 @@ class WorkQueue {
   void AddLocked(const std::string& key, Priority priority);
   void LineUp(const std::string& key, Dirty& dirty);
   void DelayLocked(const std::string& key, Duration delay);
+  void WaitUntil(const std::string& key, TimePoint at, Priority priority);
+  // When the key may be worked on again for news, if that is not now.
+  std::optional<TimePoint> RestsUntil(const std::string& key);
   void PromoteDue();
   std::optional<std::string> TakeLocked();
 
@@ -104,6 +113,8 @@ class WorkQueue {
   std::map<std::string, Processing> processing_;
   std::map<std::string, Due> due_;  // delayed keys
   std::multimap<TimePoint, std::string> by_due_;
+  std::map<std::string, TimePoint> resting_;
+  std::multimap<TimePoint, std::string> by_rest_;  // the same, by time
   std::map<std::string, int> failures_;
   bool shut_down_ = false;
 };

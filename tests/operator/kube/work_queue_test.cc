@@ -140,6 +140,67 @@ TEST_F(WorkQueueTest, HasTimeForWhatIsPutOffWhileNothingElseWaits) {
   EXPECT_TRUE(queue_.HasTimeFor("a")) << "its turn had come before c did, or it would never come";
 }
 
+TEST_F(WorkQueueTest, AKeyThatChangesAllTheTimeTakesATenth) {
+  const auto work = [&](WorkQueue::Duration time) {
+    ASSERT_EQ(queue_.TryGet(), "a");
+    now_ += time;
+    queue_.Done("a");
+  };
+  queue_.Add("a");
+  work(10ms);
+  int looks = 0;
+  for (int i = 0; i < 1000; ++i) {  // for a second
+    queue_.Add("a");
+    if (queue_.TryGet()) {
+      ++looks;
+      now_ += 10ms;
+      queue_.Add("a");  // and while it is being worked on
+      queue_.Done("a");
+    }
+    now_ += 1ms;
+    queue_.Add("b");  // others need not wait
+    ASSERT_EQ(queue_.TryGet(), "b");
+    queue_.Done("b");
+  }
+  EXPECT_GE(looks, 9);
+  EXPECT_LE(looks, 11);
+  // What was new last is looked at, too.
+  now_ += 90ms;
+  work(1h);
+  queue_.Add("a");
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+  now_ += 1s;
+  work(0ms);
+  now_ += 1h;
+  queue_.Add("a");
+  work(1ms);
+}
+
+TEST_F(WorkQueueTest, ARestIsForNewsOnly) {
+  queue_.Add("a");
+  ASSERT_EQ(queue_.TryGet(), "a");
+  now_ += 100ms;
+  queue_.Add("a", Priority::kPutOff);
+  queue_.Done("a");
+  EXPECT_EQ(queue_.TryGet(), "a");
+  now_ += 100ms;
+  queue_.Done("a");
+  queue_.Add("a", Priority::kBacklog);
+  EXPECT_EQ(queue_.TryGet(), "a");
+}
+
+TEST_F(WorkQueueTest, ATryAgainWaitsForTheLongerOfBackoffAndRest) {
+  queue_.Add("a");
+  ASSERT_EQ(queue_.TryGet(), "a");
+  now_ += 2ms;
+  queue_.AddRateLimited("a");  // 5 ms
+  queue_.Done("a");            // 18 ms
+  now_ += 17ms;
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+  now_ += 1ms;
+  EXPECT_EQ(queue_.TryGet(), "a");
+}
+
 TEST_F(WorkQueueTest, StatsSeeDepthAndUnfinishedWork) {
   queue_.Add("a");
   queue_.Add("b");
