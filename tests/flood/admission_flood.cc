@@ -261,7 +261,7 @@ int Flood(uint16_t port, pid_t server, uint64_t requests, int most_mebibytes, ui
   std::printf("  milliseconds      %10.1f   median, %.1f P99, %.1f at most\n", at(0.5), at(0.99), at(1));
   std::printf("server              %10s\n", alive ? "alive" : "DEAD");
   const bool spoke_http = !tally.answers.contains(-1);
-  if (!spoke_http) std::printf("an answer was no HTTP/1.1\n");
+  if (!spoke_http) std::printf("an answer was no HTTP\n");
   const bool no_bug = !tally.answers.contains(500);
   if (!no_bug) std::printf("an exception came out of a review: the server's log has it\n");
   return alive && honest.failed == 0 && tally.silence == 0 && most <= most_mebibytes && spoke_http && no_bug ? 0 : 1;

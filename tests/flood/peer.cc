@@ -92,8 +92,9 @@ int Peer::ReadAnswer() {
   while (received_.size() - begin < length) {
     if (!ReadMore()) return 0;
   }
-  constexpr std::string_view kVersion = "HTTP/1.1 ";
-  const int status = received_.starts_with(kVersion) ? std::atoi(&received_[kVersion.size()]) : -1;
+  constexpr std::string_view kVersion = "HTTP/1.1 ";  // what asked by HTTP/1.0 is answered by it
+  const bool is_http = received_.starts_with(kVersion) || received_.starts_with("HTTP/1.0 ");
+  const int status = is_http ? std::atoi(&received_[kVersion.size()]) : -1;
   body_ = received_.substr(begin, length);
   received_.erase(0, begin + length);
   return status;
