@@ -9,6 +9,7 @@
 #include "sidecar/distribute/deal.h"
 #include "sidecar/loader/look_ahead.h"
 #include "sidecar/source/framed_records.h"
+#include "sidecar/source/mapped_file.h"
 #include "sidecar/source/stored_block.h"
 #include "sidecar/transform/batch.h"
 #include "sidecar/transform/global_shuffle.h"
@@ -136,7 +137,7 @@ class Pipeline::Epoch : public FeedEpoch {
         desk.columns.push_back(place->slot + place->extents[c].offset + begin * layout.record_bytes(c));
       }
     }
-    Status decoded = desk.decoder->Decode(records.subspan(begin, end - begin), desk.columns);
+    Status decoded = Decode(records.subspan(begin, end - begin), &desk);
     if (!decoded.ok() && pipeline_.source_.quarantine.skips()) {
       decoded = DecodeEach(records.subspan(begin, end - begin), delivery.number, begin, &desk);
     }
@@ -160,6 +161,16 @@ class Pipeline::Epoch : public FeedEpoch {
   }
 
  private:
+  Status Decode(std::span<const Record> records, Desk* desk) {
+    // Rows of varying length refer to where their values lie until they are gathered.
+    if (!pipeline_.layout_.has_variable()) {
+      const MappedReads reads;
+      const Status decoded = desk->decoder->Decode(records, desk->columns);
+      if (!reads.failed()) return decoded;
+    }
+    return desk->decoder->Decode(records, desk->columns);
+  }
+
   // Decodes a part that holds a bad record one by one, and notes those that are to be left out. `first`: the row of the
   // delivery that the part begins with.
   Status DecodeEach(std::span<const Record> records, uint64_t number, size_t first, Desk* desk) {

@@ -1,5 +1,6 @@
 #include "sidecar/source/framed_records.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 
@@ -10,13 +11,13 @@
 namespace headrace::side {
 namespace {
 
-// Bytes of neighbours, somewhere in the decoder's memory.
+// Bytes of neighbours: in the decoder's memory, or where they lie in a mapped file, which nobody writes to.
 class FetchedBlock final : public BytesBlock {
  public:
   FetchedBlock() : BytesBlock(nullptr, nullptr, 0) {}
   // `records` are those that the bytes will be found to be.
-  void Hold(uint8_t* data, size_t size, std::span<const Record> records) {
-    Refill(data, size);
+  void Hold(const uint8_t* data, size_t size, std::span<const Record> records) {
+    Refill(const_cast<uint8_t*>(data), size);
     records_ = records;
   }
   std::string Place(int64_t row) const override { return records_[static_cast<size_t>(row)].Place(); }
@@ -54,7 +55,8 @@ class FetchDecoder : public Decoder {
     size_t count = 0;
     uint64_t offset = 0;  // in the file
     size_t bytes = 0;
-    size_t at = 0;  // in memory_
+    size_t at = 0;  // in memory_, if it is read
+    const uint8_t* data = nullptr;
   };
 
   void Plan(std::span<const Record> records) {
@@ -75,23 +77,29 @@ class FetchDecoder : public Decoder {
         ++run->count;
         run->bytes += extent.bytes;
       } else {
-        runs_.push_back({block, i, 1, extent.offset, static_cast<size_t>(extent.bytes), at});
+        runs_.push_back({block, i, 1, extent.offset, static_cast<size_t>(extent.bytes), at, nullptr});
       }
       at += extent.bytes;
     }
-    memory_.resize(at + BytesBlock::kPadding);
+    // Shorter is not worth the zeros that come with the next growth.
+    memory_.resize(std::max(memory_.size(), at + BytesBlock::kPadding));
     while (blocks_.size() < runs_.size()) blocks_.emplace_back();
   }
 
   Status ReadRuns() {
     StoredReads reads;
-    for (const Run& run : runs_) RETURN_IF_ERROR(reads.Begin(*run.block, run.offset, {&memory_[run.at], run.bytes}));
+    for (Run& run : runs_) {
+      ASSIGN_OR_RETURN(run.data, reads.Look(*run.block, run.offset, run.bytes, BytesBlock::kPadding));
+      if (run.data != nullptr) continue;
+      run.data = &memory_[run.at];
+      RETURN_IF_ERROR(reads.Begin(*run.block, run.offset, {&memory_[run.at], run.bytes}));
+    }
     return reads.Finish();
   }
 
   Status FrameRun(const Run& run, std::span<const Record> records, FetchedBlock* block) {
     ASSIGN_OR_RETURN(Framer* const framer, FramerOf(*run.block));
-    block->Hold(&memory_[run.at], run.bytes, records);
+    block->Hold(run.data, run.bytes, records);
     block->origin = {&run.block->path(), run.offset};
     const Framer::Outcome outcome = framer->Frame(block, run.bytes, true);
     if (!outcome.error.ok()) {

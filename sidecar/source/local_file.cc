@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "sidecar/source/mapped_file.h"
 #include "sidecar/source/storage.h"
@@ -59,6 +60,16 @@ class LocalFile : public StoredFile {
     Advise(offset, out.size());
     return false;
   }
+  const uint8_t* Look(uint64_t offset, size_t bytes, size_t padding) override {
+    const MappedFile* const mapped = mapped_.load(std::memory_order_acquire);
+    if (mapped == nullptr || bytes > kMostMappedBytes || offset + bytes > size_ ||
+        offset + bytes + padding > mapped->readable_bytes()) {
+      return nullptr;
+    }
+    if (mapped->whole() && !HasWaited(bytes)) return mapped->data() + offset;
+    LeaveMapping();
+    return nullptr;
+  }
   void CountReadNow(uint64_t bytes) override { bytes_read_.fetch_add(bytes, std::memory_order_relaxed); }
   void Advise(uint64_t offset, uint64_t bytes) override {
     posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
@@ -103,27 +114,34 @@ class LocalFile : public StoredFile {
     if (mapped == nullptr) return false;
     const bool copied = mapped->Copy(offset, out);
     if (copied && !HasWaited(out.size())) return true;
+    LeaveMapping();
+    return copied;
+  }
+  void LeaveMapping() {
     mapped_.store(nullptr, std::memory_order_relaxed);
     wanted_resident_.store(kResidentAgain, std::memory_order_relaxed);
     resident_.store(0, std::memory_order_relaxed);
-    return copied;
   }
   void NoteResident() {
     if (resident_.fetch_add(1, std::memory_order_relaxed) != wanted_resident_.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(mapping_mutex_);
-    if (mapping_ == nullptr) mapping_ = MappedFile::Map(fd_, size_);
-    mapped_.store(mapping_.get(), std::memory_order_release);
+    if (mappings_.empty() || !mappings_.back()->whole()) {
+      std::unique_ptr<MappedFile> mapping = MappedFile::Map(fd_, size_);
+      if (mapping == nullptr) return;
+      mappings_.push_back(std::move(mapping));
+    }
+    mapped_.store(mappings_.back().get(), std::memory_order_release);
   }
-  // Whether this thread has waited for storage while it copied, as far as is known: it is asked now and then.
-  static bool HasWaited(size_t copied_bytes) {
-    constexpr uint32_t kCopiesATime = 64;
+  // Whether this thread has waited for storage in mapped memory, as far as is known: it is asked now and then.
+  static bool HasWaited(size_t read_bytes) {
+    constexpr uint32_t kReadsATime = 64;
     constexpr size_t kBytesATime = 4 << 20;
-    thread_local uint32_t copies = 0;
+    thread_local uint32_t reads = 0;
     thread_local size_t bytes = 0;
     thread_local std::optional<long> known;
-    bytes += copied_bytes;
-    if (++copies < kCopiesATime && bytes < kBytesATime) return false;
-    copies = 0;
+    bytes += read_bytes;
+    if (++reads < kReadsATime && bytes < kBytesATime) return false;
+    reads = 0;
     bytes = 0;
     rusage usage{};
     getrusage(RUSAGE_THREAD, &usage);
@@ -141,8 +159,8 @@ class LocalFile : public StoredFile {
   std::atomic<uint32_t> resident_{0};                        // small reads in a row that did not have to wait ...
   std::atomic<uint32_t> wanted_resident_{kResidentAtFirst};  // ... and how many make it worth mapping the file
   std::mutex mapping_mutex_;
-  std::unique_ptr<MappedFile> mapping_;             // kept once it was made: another thread may be copying
-  std::atomic<const MappedFile*> mapped_{nullptr};  // mapping_, while copies are made from it
+  std::vector<std::unique_ptr<MappedFile>> mappings_;  // kept once made: another thread may be reading
+  std::atomic<const MappedFile*> mapped_{nullptr};     // the last one, while it is read from
 };
 
 }  // namespace

@@ -28,6 +28,10 @@ class StoredFile {
   // those that were there to bytes_read, at once: a counter that all threads share is not for each of many small parts.
   virtual Result<bool> ReadNow(uint64_t, std::span<uint8_t>) { return false; }
   virtual void CountReadNow(uint64_t) {}
+  // Where these bytes lie in memory, with `padding` more behind them of whatever value; null where they do not, or it
+  // is not known. For a thread that has MappedReads (mapped_file.h), as long as it has. To be counted as those of
+  // ReadNow.
+  virtual const uint8_t* Look(uint64_t /*offset*/, size_t /*bytes*/, size_t /*padding*/) { return nullptr; }
   // That ReadAt will be called for these bytes.
   virtual void Advise(uint64_t, uint64_t) {}
   // Whether it lies in memory, as far as a few looks tell, and is still what its path names, as it was when it was

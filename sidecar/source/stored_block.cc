@@ -5,6 +5,7 @@
 
 #include "sidecar/source/block_reader.h"
 #include "sidecar/source/framed_records.h"
+#include "sidecar/source/mapped_file.h"
 
 namespace headrace::side {
 namespace {
@@ -161,10 +162,22 @@ Status StoredReads::Begin(const StoredBlock& block, uint64_t offset, std::span<u
   if (!read) {
     late_.push_back({&block, file, offset, out});
   } else {
-    read_now_ = file;
-    read_now_bytes_ += out.size();
+    CountNow(file, out.size());
   }
   return {};
+}
+
+Result<const uint8_t*> StoredReads::Look(const StoredBlock& block, uint64_t offset, size_t bytes, size_t padding) {
+  if (!MappedReads::Allowed()) return nullptr;
+  ASSIGN_OR_RETURN(StoredFile* const file, block.file());
+  const uint8_t* const found = file->Look(offset, bytes, padding);
+  if (found != nullptr) CountNow(file, bytes);
+  return found;
+}
+
+void StoredReads::CountNow(StoredFile* file, size_t bytes) {
+  read_now_ = file;
+  read_now_bytes_ += bytes;
 }
 
 Status StoredReads::Finish() {

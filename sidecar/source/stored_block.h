@@ -47,8 +47,12 @@ class StoredReads {
   // `out` is written to until Finish has returned. Errors: as of reading, and Corrupt if the file has become shorter.
   Status Begin(const StoredBlock& block, uint64_t offset, std::span<uint8_t> out);
   Status Finish();
+  // Where these bytes and `padding` more lie in memory; null where they have to be read, or may not be looked at. As of
+  // StoredFile::Look.
+  Result<const uint8_t*> Look(const StoredBlock& block, uint64_t offset, size_t bytes, size_t padding);
 
  private:
+  void CountNow(StoredFile* file, size_t bytes);
   struct Late {
     const StoredBlock* block;
     StoredFile* file;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -61,6 +62,9 @@ class PipelineRun {
     if (created.ok()) pipeline_ = std::move(*created);
   }
 
+  // Called after each delivery with how many there were.
+  std::function<void(size_t)> on_delivery = [](size_t) {};
+
   const Status& status() const { return status_; }
   Pipeline& pipeline() { return *pipeline_; }
 
@@ -88,6 +92,7 @@ class PipelineRun {
         delivered.splits.emplace_back(splits, splits + num_splits);
         delivered.bytes.emplace_back(&slot[0] + extent.offset, &slot[0] + extent.offset + extent.bytes);
       }
+      on_delivery(all.size());
     }
     return all;
   }

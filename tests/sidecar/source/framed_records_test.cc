@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 
 #include "sidecar/source/index_files.h"
@@ -199,6 +201,50 @@ TEST(FramedRecordsInOrder, AreTheSameInEachEpoch) {
   folder.Write("f0", file_of(100000));
   EXPECT_EQ(run.Values<int64_t>(0, 3).front(), 100000);
   EXPECT_TRUE(run.status().ok()) << run.status().message();
+}
+
+bool IsMapped(const std::string& path) {
+  std::ifstream maps("/proc/self/maps");
+  const std::string all((std::istreambuf_iterator<char>(maps)), {});
+  return all.find(path) != std::string::npos;
+}
+
+// Once a file was found in memory often enough its records are decoded where they lie there, and are what they were;
+// when the file becomes shorter meanwhile, nothing is delivered for what is gone.
+TEST(FramedRecordsInOrder, AreDecodedWhereTheyLieInMemory) {
+  const Folder folder;
+  std::string bytes;
+  for (int64_t x = 0; x < 6000; ++x) {
+    bytes += TFRecordOf(ExampleOf({{"x", Int64List({x})}, {"text", BytesList({std::string(900 + x % 90, 't')})}}));
+  }
+  const std::string path = folder.Write("f", bytes);
+  for (const bool with_text : {false, true}) {  // a row of which refers to where it lies
+    folder.Write("f", bytes);
+    PipelineRun run(R"({"source": {"files": {"paths": ["f"]}}, "features": [{"name": "x", "dtype": "int64"})" +
+                        std::string(with_text ? R"(, {"name": "text", "dtype": "string"})" : "") +
+                        R"(], "pipeline": [{"batch": {"size": 4}}]})",
+                    {}, folder.path());
+    for (uint64_t epoch = 0; epoch < 2; ++epoch) EXPECT_EQ(run.Values<int64_t>(0, epoch), Counting(0, 6000));
+    ASSERT_TRUE(IsMapped(path));
+    for (const Delivered& delivered : run.Epoch(2)) {
+      const auto x = delivered.Values<int64_t>();
+      EXPECT_EQ(x, Counting(delivered.step * 4, delivered.step * 4 + 4));
+      for (size_t i = 0; with_text && i < x.size(); ++i) {
+        EXPECT_EQ(delivered.splits[1][i + 1] - delivered.splits[1][i], 900 + x[i] % 90);
+      }
+    }
+    constexpr size_t kPage = 4096;
+    const size_t left = bytes.size() / 2 / kPage * kPage;
+    run.on_delivery = [&](size_t deliveries) {
+      if (deliveries == 10) std::filesystem::resize_file(path, left);
+    };
+    const size_t had = run.Epoch(3).size();
+    EXPECT_GE(had, 10u);
+    EXPECT_LE(had * 4, 3010u);
+    EXPECT_EQ(run.status().code(), Code::kCorrupt);
+    EXPECT_THAT(run.status().message(), HasSubstr("the file ends at byte " + std::to_string(left) +
+                                                  ": it has become shorter since the loader started"));
+  }
 }
 
 TEST(FramedRecordsInOrder, AreKnownOnceTheirFileWasReadThrough) {
