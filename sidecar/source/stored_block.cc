@@ -145,9 +145,11 @@ std::string StoredBlock::Place(int64_t row) const {
 }
 
 Result<StoredFile*> StoredBlock::file() const {
+  if (StoredFile* const opened = opened_.load(std::memory_order_acquire)) return opened;
   const std::lock_guard lock(mutex_);
   if (file_ == nullptr) {
     ASSIGN_OR_RETURN(file_, OpenStored(context_.files, number_, &context_.bytes_read));
+    opened_.store(file_.get(), std::memory_order_release);
   }
   return file_.get();
 }

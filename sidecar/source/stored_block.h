@@ -1,6 +1,7 @@
 // Records that are read from their file when they are decoded: whichever are wanted, in whatever order, and by whom.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -38,7 +39,8 @@ class StoredBlock : public Block {
   SourceContext& context_;
   const uint32_t number_;
   mutable std::mutex mutex_;
-  mutable std::unique_ptr<StoredFile> file_;
+  mutable std::unique_ptr<StoredFile> file_;          // guarded by mutex_
+  mutable std::atomic<StoredFile*> opened_{nullptr};  // file_: it is asked for at each record of a shuffle
 };
 
 // Reads of stored records that are asked for together: one after the other from memory, or all at once from storage.
