@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sidecar/core/prefetch.h"
 #include "sidecar/core/record.h"
 
 namespace headrace::side {
@@ -40,10 +41,7 @@ class BytesBlock : public Block {
   }
   void Prefetch(int64_t row) const override {
     const Extent& extent = extents_[static_cast<size_t>(row) * origin.fields];
-    const uint8_t* const data = data_ + extent.begin;
-    // The processor's own prefetching takes over from there.
-    for (size_t at = 0; at < extent.size && at < 6 * 64; at += 64) __builtin_prefetch(data + at);
-    __builtin_prefetch(data + extent.size);
+    PrefetchBytes(data_ + extent.begin, extent.size + origin.after);
   }
   // The record with what is before and after its fields.
   std::span<const uint8_t> Whole(int64_t row) const {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "sidecar/core/bytes_block.h"
+#include "sidecar/core/prefetch.h"
 #include "sidecar/core/uncounted.h"
 #include "sidecar/source/block_reader.h"
 
@@ -39,6 +40,8 @@ class FetchDecoder : public Decoder {
       for (; next < until; ++next) fetched_.Add(records[next].block.get(), records[next].value, records[next].index);
       if (r == runs_.size()) break;
       const Run& run = runs_[r];
+      if (r + kPrefetchAhead < runs_.size())
+        PrefetchBytes(runs_[r + kPrefetchAhead].data, runs_[r + kPrefetchAhead].bytes);
       RETURN_IF_ERROR(FrameRun(run, records.subspan(run.first, run.count), &blocks_[r]));
       for (size_t i = 0; i < run.count; ++i) {
         fetched_.Add(&blocks_[r], static_cast<int64_t>(i), records[next++].index);
@@ -67,7 +70,7 @@ class FetchDecoder : public Decoder {
     for (size_t i = 0; i < records.size(); ++i) {
       if (i == 0 || records[i].block.get() != last) {
         last = records[i].block.get();
-        block = dynamic_cast<const FramedBlock*>(last);
+        block = last->holds_records() ? nullptr : static_cast<const FramedBlock*>(last);
       }
       if (block == nullptr) continue;
       const StoredBlock::Extent extent = block->Find(records[i].value);
@@ -120,8 +123,16 @@ class FetchDecoder : public Decoder {
 
   // Of this thread. A file's header, which says what its records are, is read once.
   Result<Framer*> FramerOf(const FramedBlock& block) {
+    if (&block == last_framed_) return last_framer_;
     std::unique_ptr<Framer>& framer = framers_[&block];
-    if (framer != nullptr) return framer.get();
+    if (framer == nullptr) {
+      ASSIGN_OR_RETURN(framer, MakeFramer(block));
+    }
+    last_framed_ = &block;
+    last_framer_ = framer.get();
+    return framer.get();
+  }
+  Result<std::unique_ptr<Framer>> MakeFramer(const FramedBlock& block) const {
     auto made = context_.format->framer(context_);
     if (const uint64_t header = block.index().begin(0); header > 0) {
       ASSIGN_OR_RETURN(StoredFile* const file, block.file());
@@ -132,13 +143,14 @@ class FetchDecoder : public Decoder {
       begin.origin = {&block.path(), 0};
       RETURN_IF_ERROR(made->Frame(&begin, read, false).error);
     }
-    framer = std::move(made);
-    return framer.get();
+    return made;
   }
 
   const std::unique_ptr<Decoder> rest_;
   SourceContext& context_;
   std::map<const FramedBlock*, std::unique_ptr<Framer>> framers_;
+  const FramedBlock* last_framed_ = nullptr;
+  Framer* last_framer_ = nullptr;
   std::vector<Run> runs_;
   std::vector<uint8_t> memory_;
   std::deque<FetchedBlock> blocks_;  // of the runs

@@ -43,6 +43,7 @@ struct SourceContext {
     kAlways,    // what is not delivered shall not be read
   };
   ByNumber by_number = ByNumber::kNever;
+  bool mixed = false;  // whether records that are neighbours in a file leave the pipeline apart
 
   // The records of a file by number; of a framed format, the whole file is read for that if they are not known.
   Result<StoredBlock*> Stored(const Format& format, uint32_t file);

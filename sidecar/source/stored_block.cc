@@ -125,7 +125,10 @@ void SourceContext::KeepIndex(uint32_t file, std::vector<uint64_t> offsets) {
   // A file that is known stays open; one that is read in a moment gains nothing.
   constexpr size_t kMostOpen = 256;
   constexpr uint64_t kLeastBytes = 4 << 20;
-  if (by_number == ByNumber::kInMemory && (indexed_files_ == kMostOpen || offsets.back() < kLeastBytes)) return;
+  // Finding a record by itself costs as much as copying so many bytes.
+  constexpr uint64_t kLeastMixedBytes = 512;
+  const bool small = offsets.back() < kLeastBytes || (mixed && offsets.back() / offsets.size() < kLeastMixedBytes);
+  if (by_number == ByNumber::kInMemory && (indexed_files_ == kMostOpen || small)) return;
   stored_.resize(std::max<size_t>(stored_.size(), file + 1));
   if (stored_[file] != nullptr || indexed_records_ + offsets.size() > most_indexed_records()) return;
   indexed_records_ += offsets.size();
@@ -137,8 +140,6 @@ const std::vector<int32_t>* SourceContext::KeepColumns(std::vector<int32_t> colu
   const std::lock_guard lock(columns_mutex_);
   return &*column_orders_.insert(std::move(columns)).first;
 }
-
-const std::string& StoredBlock::path() const { return context_.files.path(number_); }
 
 std::string StoredBlock::Place(int64_t row) const {
   return path() + ": record at byte " + std::to_string(Find(row).offset);

@@ -19,7 +19,8 @@ class StoredBlock : public Block {
     uint64_t offset = 0;
     uint64_t bytes = 0;
   };
-  StoredBlock(SourceContext& context, uint32_t file) : context_(context), number_(file) {}
+  StoredBlock(SourceContext& context, uint32_t file)
+      : context_(context), number_(file), path_(context.files.path(file)) {}
 
   virtual int64_t records() const = 0;
   virtual Extent Find(int64_t row) const = 0;
@@ -29,7 +30,7 @@ class StoredBlock : public Block {
   bool holds_records() const override { return false; }
   std::string Place(int64_t row) const override;
 
-  const std::string& path() const;  // of the file
+  const std::string& path() const { return path_; }  // of the file
   // The file, opened by the first who asks. Any thread.
   Result<StoredFile*> file() const;
 
@@ -38,6 +39,7 @@ class StoredBlock : public Block {
 
   SourceContext& context_;
   const uint32_t number_;
+  const std::string& path_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<StoredFile> file_;          // guarded by mutex_
   mutable std::atomic<StoredFile*> opened_{nullptr};  // file_: it is asked for at each record of a shuffle

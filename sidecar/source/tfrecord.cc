@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstring>
 
+#include "sidecar/core/prefetch.h"
 #include "sidecar/source/crc32c.h"
 
 namespace headrace::side {
@@ -19,8 +20,6 @@ namespace {
 constexpr size_t kHeaderBytes = 12;
 constexpr size_t kFooterBytes = 4;
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;
-constexpr size_t kPrefetchAhead = 4;
-constexpr size_t kPlacesAhead = 8;
 
 template <typename T>
 T Load(const uint8_t* bytes) {
@@ -81,8 +80,8 @@ class ChecksumDecoder : public Decoder {
   Status Decode(std::span<const Record> records, std::span<uint8_t* const> columns) override {
     for (size_t i = 0; i < records.size(); ++i) {
       // After a shuffle each record lies elsewhere.
-      if (i + kPlacesAhead < records.size()) {
-        const Record& ahead = records[i + kPlacesAhead];
+      if (i + 2 * kPrefetchAhead < records.size()) {
+        const Record& ahead = records[i + 2 * kPrefetchAhead];
         ahead.block->PrefetchPlace(ahead.value);
       }
       if (i + kPrefetchAhead < records.size()) {

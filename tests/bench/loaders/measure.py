@@ -137,6 +137,7 @@ def run(command, log, environment, directory, stdin=Path(os.devnull), process=No
     figures["records_per_s"] = figures["records"] / figures["seconds"]
     figures["cpu_s_per_million"] = figures["cpu_s"] / figures["records"] * 1e6
     figures["cores"] = figures["cpu_s"] / figures["seconds"]
+    figures["own_mb"] = figures["anon_mb"] + figures["shmem_mb"]
     return figures
 
 

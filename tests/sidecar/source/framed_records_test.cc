@@ -247,6 +247,48 @@ TEST(FramedRecordsInOrder, AreDecodedWhereTheyLieInMemory) {
   }
 }
 
+// A shuffle's records are not kept in its buffer then, and come in the order that they had when they were read through.
+TEST(FramedRecordsMixed, AreDecodedWhereTheyLieInMemory) {
+  const Folder folder;
+  std::string bytes;
+  for (int64_t x = 0; x < 6000; ++x) {
+    bytes += TFRecordOf(ExampleOf({{"x", Int64List({x})}, {"text", BytesList({std::string(900 + x % 90, 't')})}}));
+  }
+  const std::string path = folder.Write("f", bytes);
+  const std::string spec = R"({"source": {"files": {"paths": ["f"]}}, "features": [{"name": "x", "dtype": "int64"}],
+                               "pipeline": [{"shuffle": {"bufferSize": 500, "seed": 1}}, {"batch": {"size": 32}}]})";
+  PipelineRun run(spec, {}, folder.path());
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+    const std::vector<int64_t> values = run.Values<int64_t>(0, epoch);
+    EXPECT_EQ(IsMapped(path), epoch > 0);
+    PipelineRun read_through(spec, {}, folder.path());
+    EXPECT_EQ(values, read_through.Values<int64_t>(0, epoch));
+    EXPECT_TRUE(run.status().ok()) << run.status().message();
+  }
+  bytes[bytes.size() / 2] ^= 1;
+  std::ofstream(path, std::ios::in | std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  run.Epoch(3);
+  EXPECT_EQ(run.status().code(), Code::kCorrupt);
+  EXPECT_THAT(run.status().message(), HasSubstr(path + ": record at byte "));
+}
+
+TEST(FramedRecordsMixed, AreReadThroughAgainIfTheyAreSmall) {
+  const Folder folder;
+  std::string bytes;
+  while (bytes.size() < 5 << 20) bytes += TFRecordOf(std::string(100, 'r'));
+  for (const bool mixed : {false, true}) {
+    SourceContext context;
+    context.format = &FormatOf(FileFormat::kTFRecord);
+    context.by_number = SourceContext::ByNumber::kInMemory;
+    context.mixed = mixed;
+    context.files = FileTable({folder.Write("f", bytes)});
+    const auto records = OpenRecords(*context.format, context, 0);
+    ASSERT_TRUE(records.ok());
+    ASSERT_TRUE((*records)->PassOver(UINT64_MAX).ok());
+    EXPECT_EQ(*context.StoredInMemory(0) == nullptr, mixed);
+  }
+}
+
 TEST(FramedRecordsInOrder, AreKnownOnceTheirFileWasReadThrough) {
   const Folder folder;
   std::string bytes;
