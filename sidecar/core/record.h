@@ -44,6 +44,7 @@ class Block {
  private:
   friend class BlockRef;
   friend void PointAtRows(std::span<Record> records, const BlockRef& block, int64_t row);
+  friend void LetGo(std::span<Record> records);
   virtual void Dropped() = 0;  // by the last of its records
   size_t references_ = 0;
 };
@@ -83,6 +84,7 @@ class BlockRef {
 
  private:
   friend void PointAtRows(std::span<Record> records, const BlockRef& block, int64_t row);
+  friend void LetGo(std::span<Record> records);
   Block* block_ = nullptr;
 };
 
@@ -109,6 +111,16 @@ inline void PointAtRows(std::span<Record> records, const BlockRef& block, int64_
       records[i].block.block_ = to;
       records[i].value = row++;
     }
+    if (from != nullptr && (from->references_ -= i - begin) == 0) from->Dropped();
+  }
+}
+
+// Makes `records` refer to nothing, in as few steps.
+inline void LetGo(std::span<Record> records) {
+  for (size_t i = 0; i < records.size();) {
+    Block* const from = records[i].block.block_;
+    const size_t begin = i;
+    for (; i < records.size() && records[i].block.block_ == from; ++i) records[i].block.block_ = nullptr;
     if (from != nullptr && (from->references_ -= i - begin) == 0) from->Dropped();
   }
 }
