@@ -17,7 +17,7 @@ namespace headrace::side {
 class Compaction {
  public:
   // Blocks may take so many bytes before anything is copied: small buffers do without.
-  static constexpr size_t kSpareBytes = 32 << 20;
+  static constexpr size_t kSpareBytes = 64 << 20;
   // How many records of the buffer are looked at together.
   static constexpr size_t kSweep = 1024;
 
