@@ -44,7 +44,6 @@ class Block {
  private:
   friend class BlockRef;
   friend void PointAtRows(std::span<Record> records, const BlockRef& block, int64_t row);
-  friend void LetGo(std::span<Record> records);
   virtual void Dropped() = 0;  // by the last of its records
   size_t references_ = 0;
 };
@@ -84,7 +83,6 @@ class BlockRef {
 
  private:
   friend void PointAtRows(std::span<Record> records, const BlockRef& block, int64_t row);
-  friend void LetGo(std::span<Record> records);
   Block* block_ = nullptr;
 };
 
@@ -100,10 +98,11 @@ struct Record {
   std::string Place() const { return block ? block->Place(value) : "element " + std::to_string(value); }
 };
 
-// Makes `records` the rows of `block` from `row` on. References are counted a run at a time and not record by record.
+// Makes `records` the rows of `block` from `row` on; of none, if that is empty. References are counted a run at a time
+// and not record by record.
 inline void PointAtRows(std::span<Record> records, const BlockRef& block, int64_t row) {
   Block* const to = block.get();
-  to->references_ += records.size();
+  if (to != nullptr) to->references_ += records.size();
   for (size_t i = 0; i < records.size();) {
     Block* const from = records[i].block.block_;
     const size_t begin = i;
@@ -111,16 +110,6 @@ inline void PointAtRows(std::span<Record> records, const BlockRef& block, int64_
       records[i].block.block_ = to;
       records[i].value = row++;
     }
-    if (from != nullptr && (from->references_ -= i - begin) == 0) from->Dropped();
-  }
-}
-
-// Makes `records` refer to nothing, in as few steps.
-inline void LetGo(std::span<Record> records) {
-  for (size_t i = 0; i < records.size();) {
-    Block* const from = records[i].block.block_;
-    const size_t begin = i;
-    for (; i < records.size() && records[i].block.block_ == from; ++i) records[i].block.block_ = nullptr;
     if (from != nullptr && (from->references_ -= i - begin) == 0) from->Dropped();
   }
 }

@@ -49,7 +49,7 @@ void LookAhead::Run() {
   for (uint64_t number = 0; AwaitRoom(number); ++number) {
     // Their blocks are used again while they are in the processors' caches.
     for (; dropped_ < released_.load(std::memory_order_acquire); ++dropped_) {
-      LetGo(pieces_[dropped_ % pieces_.size()].piece.records);
+      PointAtRows(pieces_[dropped_ % pieces_.size()].piece.records, {}, 0);
     }
     const Result<bool> more = Next(&pieces_[number % pieces_.size()]);
     if (!more.ok() || !*more) {

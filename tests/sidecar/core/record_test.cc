@@ -18,7 +18,7 @@ class CountedBlock : public Block {
   void Dropped() override { ++dropped; }
 };
 
-TEST(Records, LetGoOfTheirBlocksAndOfNumbers) {
+TEST(Records, PointAtNothing) {
   CountedBlock first, second;
   BlockRef held(&second);
   std::vector<Record> records(7);  // the last of them is a number
@@ -28,11 +28,11 @@ TEST(Records, LetGoOfTheirBlocksAndOfNumbers) {
   ASSERT_EQ(first.references(), 3u);
   ASSERT_EQ(second.references(), 4u);
 
-  LetGo(std::span(records).first(5));
+  PointAtRows(std::span(records).first(5), {}, 0);
   EXPECT_EQ(first.references(), 1u);
   EXPECT_EQ(second.references(), 1u);
   EXPECT_EQ(first.dropped, 0);
-  LetGo(records);
+  PointAtRows(records, {}, 0);
   EXPECT_EQ(first.dropped, 1);
   EXPECT_EQ(second.dropped, 0) << "it is held still";
   for (const Record& record : records) EXPECT_FALSE(record.block);
@@ -48,7 +48,7 @@ TEST(Records, PointAtOtherRowsOfTheSameBlock) {
   EXPECT_EQ(block.references(), 4u);
   EXPECT_EQ(block.dropped, 0);
   EXPECT_EQ(records[3].value, 7);
-  LetGo(records);
+  PointAtRows(records, {}, 0);
   EXPECT_EQ(block.dropped, 1);
 }
 
