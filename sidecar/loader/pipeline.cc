@@ -48,10 +48,6 @@ bool Reorders(const Transformation& transformation) {
   const auto* const interleave = std::get_if<Interleave>(&transformation);
   return std::holds_alternative<Shuffle>(transformation) || (interleave != nullptr && interleave->cycle_length > 1);
 }
-bool Reorders(const Plan& plan) {
-  return std::any_of(plan.spec.pipeline.begin(), plan.spec.pipeline.end(),
-                     [](const Transformation& transformation) { return Reorders(transformation); });
-}
 
 // Always, where these are known, for several workers of whom each delivers some, and for an order of their own. Remote
 // ones are read through instead, far ahead and in large parts, unless the order is all that counts.
@@ -63,7 +59,7 @@ ByNumber ReadsByNumber(const Plan& plan, const Topology& sharing, const SourceCo
   if (source.files.any_remote() || std::any_of(pipeline.begin(), pipeline.end(), Looks)) return ByNumber::kNever;
   if (plan.effective_policy == AutoShardPolicy::kData && sharing.num_workers > 1) return ByNumber::kAlways;
   // One by one they gain where they are decoded from where they lie, as rows of a fixed size are.
-  const bool gains = source.format->says_lengths && !(Reorders(plan) && layout.has_variable());
+  const bool gains = source.format->says_lengths && !(source.mixed && layout.has_variable());
   return gains ? ByNumber::kInMemory : ByNumber::kNever;
 }
 
@@ -267,8 +263,8 @@ Result<std::unique_ptr<Pipeline>> Pipeline::Create(Plan plan, const Topology& to
     pipeline->source_.quarantine.Configure(made.spec.on_error, quarantine);
     pipeline->source_.format = &FormatOf(source->format);
     pipeline->source_.compression = source->compression;
+    pipeline->source_.mixed = std::any_of(made.spec.pipeline.begin(), made.spec.pipeline.end(), Reorders);
     pipeline->source_.by_number = ReadsByNumber(made, pipeline->sharing_, pipeline->source_, pipeline->layout_);
-    pipeline->source_.mixed = Reorders(made);
     RETURN_IF_ERROR(CheckFileCount(made, transform, pipeline->source_));
     RETURN_IF_ERROR(CheckFirstHeader(made, transform, &pipeline->source_));
   }
