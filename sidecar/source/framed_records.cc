@@ -70,6 +70,7 @@ class FetchDecoder : public Decoder {
     for (size_t i = 0; i < records.size(); ++i) {
       if (i == 0 || records[i].block.get() != last) {
         last = records[i].block.get();
+        // What holds no records is a FramedBlock here: no other format's come to this decoder.
         block = last->holds_records() ? nullptr : static_cast<const FramedBlock*>(last);
       }
       if (block == nullptr) continue;

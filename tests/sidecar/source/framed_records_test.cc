@@ -177,18 +177,20 @@ TEST_P(FramedRecords, OfAFileThatChangesAreAnError) {
   EXPECT_THAT(run.status().message(), HasSubstr(path + ": "));
 }
 
+// 6,000 examples of some 950 bytes, x counting from `from`: a file that is worth reading by number.
+std::string LongExamples(int64_t from) {
+  std::string bytes;
+  for (int64_t x = from; x < from + 6000; ++x) {
+    bytes += TFRecordOf(ExampleOf({{"x", Int64List({x})}, {"text", BytesList({std::string(900 + x % 90, 't')})}}));
+  }
+  return bytes;
+}
+
 // In order, too, a file that was read through is read by number from then on; unless it is another one by now.
 TEST(FramedRecordsInOrder, AreTheSameInEachEpoch) {
   const Folder folder;
-  const auto file_of = [](int64_t from) {
-    std::string bytes;
-    for (int64_t x = from; x < from + 6000; ++x) {
-      bytes += TFRecordOf(ExampleOf({{"x", Int64List({x})}, {"text", BytesList({std::string(900 + x % 90, 't')})}}));
-    }
-    return bytes;
-  };
-  folder.Write("f0", file_of(0));
-  folder.Write("f1", file_of(6000));
+  folder.Write("f0", LongExamples(0));
+  folder.Write("f1", LongExamples(6000));
   PipelineRun run(R"({"source": {"files": {"paths": ["f*"]}}, "features": [{"name": "x", "dtype": "int64"}],
                       "pipeline": [{"batch": {"size": 100}}]})",
                   {}, folder.path());
@@ -198,7 +200,7 @@ TEST(FramedRecordsInOrder, AreTheSameInEachEpoch) {
     EXPECT_EQ(run.Values<int64_t>(0, epoch), Counting(0, 12000));
     EXPECT_NEAR(static_cast<double>(run.pipeline().bytes_read() - before), static_cast<double>(size), 1e5);
   }
-  folder.Write("f0", file_of(100000));
+  folder.Write("f0", LongExamples(100000));
   EXPECT_EQ(run.Values<int64_t>(0, 3).front(), 100000);
   EXPECT_TRUE(run.status().ok()) << run.status().message();
 }
@@ -213,10 +215,7 @@ bool IsMapped(const std::string& path) {
 // when the file becomes shorter meanwhile, nothing is delivered for what is gone.
 TEST(FramedRecordsInOrder, AreDecodedWhereTheyLieInMemory) {
   const Folder folder;
-  std::string bytes;
-  for (int64_t x = 0; x < 6000; ++x) {
-    bytes += TFRecordOf(ExampleOf({{"x", Int64List({x})}, {"text", BytesList({std::string(900 + x % 90, 't')})}}));
-  }
+  const std::string bytes = LongExamples(0);
   const std::string path = folder.Write("f", bytes);
   for (const bool with_text : {false, true}) {  // a row of which refers to where it lies
     folder.Write("f", bytes);
@@ -250,10 +249,7 @@ TEST(FramedRecordsInOrder, AreDecodedWhereTheyLieInMemory) {
 // A shuffle's records are not kept in its buffer then, and come in the order that they had when they were read through.
 TEST(FramedRecordsMixed, AreDecodedWhereTheyLieInMemory) {
   const Folder folder;
-  std::string bytes;
-  for (int64_t x = 0; x < 6000; ++x) {
-    bytes += TFRecordOf(ExampleOf({{"x", Int64List({x})}, {"text", BytesList({std::string(900 + x % 90, 't')})}}));
-  }
+  const std::string bytes = LongExamples(0);
   const std::string path = folder.Write("f", bytes);
   const std::string spec = R"({"source": {"files": {"paths": ["f"]}}, "features": [{"name": "x", "dtype": "int64"}],
                                "pipeline": [{"shuffle": {"bufferSize": 500, "seed": 1}}, {"batch": {"size": 32}}]})";
@@ -265,9 +261,14 @@ TEST(FramedRecordsMixed, AreDecodedWhereTheyLieInMemory) {
     EXPECT_EQ(values, read_through.Values<int64_t>(0, epoch));
     EXPECT_TRUE(run.status().ok()) << run.status().message();
   }
-  bytes[bytes.size() / 2] ^= 1;
-  std::ofstream(path, std::ios::in | std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  run.Epoch(3);
+  // In the middle of an epoch, so that the file is not opened anew: a byte of a record that is still to come.
+  const size_t middle = bytes.size() / 2;
+  run.on_delivery = [&](size_t deliveries) {
+    if (deliveries != 10) return;
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(middle)).put(static_cast<char>(bytes[middle] ^ 1));
+  };
+  EXPECT_GE(run.Epoch(3).size(), 10u);
   EXPECT_EQ(run.status().code(), Code::kCorrupt);
   EXPECT_THAT(run.status().message(), HasSubstr(path + ": record at byte "));
 }
