@@ -75,7 +75,8 @@ def add_rate(table, name, workload, ours, peer, record_bytes, limits):
     row("records/s", "records_per_s", workload.of_best, held_to(workload, ours, record_bytes, limits),
         workload.of_limit)
     row("CPU s per million", "cpu_s_per_million", workload.cpu_of_best)
-    row("memory of its own MB", "own_mb", workload.memory_of_best)
+    row("resident MB", "rss_mb", workload.memory_of_best)
+    row("of it, no file's MB", "own_mb")
     row("first batch ms", "first_batch_ms", None,
         ("ms asked for", FIRST_BATCH_MS, ours and ours["first_batch_ms"]), WITHIN)
 
