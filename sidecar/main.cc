@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "common/base/cpus.h"
 #include "common/base/log.h"
 #include "common/net/http_server.h"
 #include "common/spec/collective.h"

@@ -1,3 +1,4 @@
+headrace_test(common/base/cpus DEPS headrace::common_base)
 headrace_test(common/base/words DEPS headrace::common_base)
 headrace_test(common/spec/collective DEPS headrace::common_spec)
 headrace_test(common/spec/expression DEPS headrace::common_spec)

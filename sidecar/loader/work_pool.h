@@ -11,9 +11,6 @@
 
 namespace headrace::side {
 
-// CPUs that this process may use at a time: the smaller of its affinity and its cgroup's quota, rounded up; at least 1.
-size_t UsableCpus();
-
 // Jobs start in the order in which they are added. The thread that adds them is thread 0, which helps by RunOne; the
 // pool's own are 1 .. threads - 1.
 class WorkPool {
