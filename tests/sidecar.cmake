@@ -47,7 +47,7 @@ set_target_properties(object_store_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${C
 headrace_test(sidecar/decode/column_cast DEPS headrace::sidecar)
 headrace_test(sidecar/source/columns_stream DEPS headrace::sidecar LABELS "unit;tsan")
 if(HEADRACE_ARROW)
-  foreach(test decode/columns source/arrow_file source/arrow_ipc source/columns source/parquet)
+  foreach(test decode/columns source/arrow_file source/arrow_ipc source/arrow_parallel source/columns source/parquet)
     headrace_test(sidecar/${test}
                   DEPS headrace::sidecar headrace::sidecar_arrow headrace::sidecar_arrow_formats ZLIB::ZLIB)
     string(REPLACE "/" "_" target sidecar/${test}_test)

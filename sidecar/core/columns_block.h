@@ -23,7 +23,7 @@ struct ColumnView {
   DType dtype = DType::kUint8;
   Rows rows = Rows::kNone;
   int64_t unit = 1;                 // values; 1 where the rows are scalars or strings
-  const uint8_t* values = nullptr;  // aligned for their type; kString: of one byte each
+  const uint8_t* values = nullptr;  // kRefs: aligned; else of any alignment; kString: of one byte each
   const void* offsets = nullptr;    // aligned; they rise, and end within the values
   // Bit `valid_bit` + r says that row r is not null; nullptr: none is.
   const uint8_t* valid = nullptr;

@@ -19,27 +19,35 @@ constexpr bool Narrows() {
   return false;
 }
 
+template <typename T>
+T ValueAt(const uint8_t* values, size_t i) {
+  T value;
+  std::memcpy(&value, values + i * sizeof value, sizeof value);
+  return value;
+}
+
 template <typename From, typename To>
 size_t CastValues(const uint8_t* in, size_t count, uint8_t* out) {
-  const auto* const from = reinterpret_cast<const From*>(in);
   auto* const to = reinterpret_cast<To*>(out);
   if constexpr (std::is_same_v<To, Bool> && std::is_integral_v<From>) {
     for (size_t i = 0; i < count; ++i) {
-      if (from[i] != 0 && from[i] != 1) return i;
-      to[i].value = static_cast<uint8_t>(from[i]);
+      const From value = ValueAt<From>(in, i);
+      if (value != 0 && value != 1) return i;
+      to[i].value = static_cast<uint8_t>(value);
     }
   } else if constexpr (Narrows<From, To>()) {
     bool all = true;
     for (size_t i = 0; i < count; ++i) {
-      all &= std::in_range<To>(from[i]);
-      to[i] = static_cast<To>(from[i]);  // NOLINT(bugprone-signed-char-misuse): an int8 is a number here
+      const From value = ValueAt<From>(in, i);
+      all &= std::in_range<To>(value);
+      to[i] = static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): an int8 is a number here
     }
     if (all) return count;
     size_t fit = 0;
-    while (std::in_range<To>(from[fit])) ++fit;
+    while (std::in_range<To>(ValueAt<From>(in, fit))) ++fit;
     return fit;
   } else {
-    for (size_t i = 0; i < count; ++i) to[i] = Store<To>(Load(from[i]));
+    for (size_t i = 0; i < count; ++i) to[i] = Store<To>(Load(ValueAt<From>(in, i)));
   }
   return count;
 }

@@ -13,8 +13,8 @@ namespace headrace::side {
 // Floats become floats, rounded, but no integers, which would lose their fractions.
 bool Casts(DType from, DType to);
 
-// Writes `count` values at `in` to `out`, both aligned for their types. Returns how many were written before the first
-// that `to` cannot hold: `count` if all were.
+// Writes `count` values at `in`, of any alignment, to `out`, which is aligned for its type. Returns how many were
+// written before the first that `to` cannot hold: `count` if all were.
 using ColumnCast = size_t (*)(const uint8_t* in, size_t count, uint8_t* out);
 // nullptr where the types are the same. REQUIRES: Casts(from, to).
 ColumnCast CastOf(DType from, DType to);

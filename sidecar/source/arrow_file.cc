@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 #include "sidecar/source/arrow_columns.h"
@@ -142,7 +143,8 @@ class FetchingFile : public ArrowFile {
     return nullptr;
   }
 
-  static arrow::Status Await(Range* range, int64_t begin, int64_t end) {
+  arrow::Status Await(Range* range, int64_t begin, int64_t end) {
+    const std::lock_guard lock(mutex_);  // columns share ranges
     for (int64_t part = (begin - range->begin) / kPartBytes; range->begin + part * kPartBytes < end; ++part) {
       std::unique_ptr<PendingRead>& read = range->parts[static_cast<size_t>(part)];
       if (read == nullptr) continue;
@@ -155,6 +157,7 @@ class FetchingFile : public ArrowFile {
 
   const std::unique_ptr<StoredFile> file_;
   std::vector<Fetched*> fetched_;
+  std::mutex mutex_;      // guards the parts of their ranges
   int64_t position_ = 0;  // of Read
   bool closed_ = false;
 };

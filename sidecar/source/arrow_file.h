@@ -30,7 +30,8 @@ class ArrowFile : public arrow::io::RandomAccessFile {
   virtual bool fetches() const = 0;
 };
 
-// Reads `file`, each ReadAt as one read of storage, from one thread at a time.
+// Reads `file`, each ReadAt as one read of storage. ReadAt is for any thread; the rest for one at a time, and not
+// during a ReadAt.
 std::shared_ptr<ArrowFile> MakeArrowFile(std::unique_ptr<StoredFile> file);
 
 // What an Arrow reader reports, as ours: an error of the file itself comes back as it was, with path and offset;

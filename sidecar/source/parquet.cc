@@ -2,28 +2,22 @@
 // of one number a row are read by NumberColumn, the others by Arrow's own readers, side by side.
 #include "sidecar/source/parquet.h"
 
-#include <arrow/record_batch.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/schema.h>
-#include <parquet/exception.h>
 #include <parquet/file_reader.h>
 #include <parquet/metadata.h>
-#include <parquet/size_statistics.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "sidecar/source/arrow_columns.h"
 #include "sidecar/source/arrow_file.h"
+#include "sidecar/source/parquet_group.h"
 #include "sidecar/source/parquet_leaves.h"
-#include "sidecar/source/parquet_numbers.h"
 
 namespace headrace::side {
 namespace {
 
-// A block is made of as many rows as these hold: few enough to stay in the processor's caches on their way.
-constexpr int64_t kBlockBytes = 1 << 20;
-constexpr int64_t kMostBlockRows = 64 << 10;
 // The chunks of a row group of a mounted volume are read whole, unless they take more: then by pieces.
 constexpr int64_t kWholeGroupBytes = 16 << 20;
 constexpr int64_t kPieceBytes = 1 << 20;
@@ -31,28 +25,6 @@ constexpr int64_t kPieceBytes = 1 << 20;
 constexpr int64_t kFetchedBytes = 128 << 20;
 constexpr int64_t kHoleBytes = 64 << 10;
 constexpr int64_t kRangeBytes = 64 << 20;
-
-template <typename Fn>
-arrow::Status CaughtParquet(Fn fn) {
-  return Caught([&]() -> arrow::Status {
-    try {
-      return fn();
-    } catch (const parquet::ParquetStatusException& e) {
-      return e.status();
-    }
-  });
-}
-
-// A row group that is being read.
-struct Group {
-  int index = 0;
-  int64_t rows = 0;
-  int64_t next = 0;                                    // the row that the next block begins with
-  int64_t block_rows = 0;                              // of a block
-  std::vector<std::unique_ptr<NumberColumn>> numbers;  // by chosen column; null: Arrow reads it
-  std::unique_ptr<arrow::RecordBatchReader> batches;   // null: there are none such
-  std::shared_ptr<arrow::RecordBatch> batch;           // what is left of the last
-};
 
 class ParquetFile : public ColumnsFile {
  public:
@@ -101,8 +73,10 @@ class ParquetFile : public ColumnsFile {
       }
     }
     auto block = std::make_unique<ColumnsBlock>();
-    RETURN_IF_ERROR(AsOurs(group_->index, CaughtParquet([&] { return ReadBlock(block.get()); })));
-    if (group_->next == group_->rows) group_.reset();
+    block->origin = {&path_, "row group " + std::to_string(group_->index()),
+                     group_rows_[next_group_ - 1] - group_->left()};
+    RETURN_IF_ERROR(AsOurs(group_->index(), group_->Read(block.get())));
+    if (group_->left() == 0) group_.reset();
     return block;
   }
 
@@ -111,7 +85,7 @@ class ParquetFile : public ColumnsFile {
     while (passed < rows) {
       const bool fresh = group_ == nullptr;
       if (fresh && next_group_ == group_rows_.size()) break;
-      const int64_t left = fresh ? group_rows_[next_group_] : group_->rows - group_->next;
+      const int64_t left = fresh ? group_rows_[next_group_] : group_->left();
       const auto here = static_cast<int64_t>(std::min<uint64_t>(rows - passed, static_cast<uint64_t>(left)));
       if (here == left) {  // all of it: it need not even be opened
         next_group_ += fresh ? 1 : 0;
@@ -119,7 +93,7 @@ class ParquetFile : public ColumnsFile {
       } else if (fresh) {
         RETURN_IF_ERROR(OpenGroup(here));
       } else {
-        RETURN_IF_ERROR(AsOurs(group_->index, CaughtParquet([&] { return SkipRows(here); })));
+        RETURN_IF_ERROR(AsOurs(group_->index(), group_->Skip(here)));
       }
       passed += static_cast<uint64_t>(here);
     }
@@ -172,23 +146,9 @@ class ParquetFile : public ColumnsFile {
   }
 
   arrow::Status OpenGroup(int index, int64_t first) {
-    auto group = std::make_unique<Group>();
-    group->index = index;
-    group->rows = group_rows_[static_cast<size_t>(index)];
-    const auto row_group = metadata_->RowGroup(index);
-    RETURN_NOT_OK(FetchFrom(group->index));
-    group->block_rows = BlockRows(*row_group);
-    const auto reader = reader_->parquet_reader()->RowGroup(group->index);
-    for (const ParquetLeaves::Column& column : leaves_.columns) {
-      const bool number = column.number >= 0;
-      group->numbers.push_back(number ? NumberColumn::Make(reader->Column(column.number), *column.type) : nullptr);
-    }
-    if (!leaves_.by_arrow.empty()) {
-      reader_->set_batch_size(group->block_rows);
-      ARROW_ASSIGN_OR_RAISE(group->batches, reader_->GetRecordBatchReader({group->index}, leaves_.by_arrow));
-    }
-    group_ = std::move(group);
-    return first > 0 ? SkipRows(first) : arrow::Status::OK();
+    RETURN_NOT_OK(FetchFrom(index));
+    group_ = std::make_unique<ParquetGroup>(reader_.get(), &leaves_, index);
+    return first > 0 ? group_->Skip(first) : arrow::Status::OK();
   }
 
   // Fetches the group, if that was not done before, and the next one.
@@ -214,78 +174,6 @@ class ParquetFile : public ColumnsFile {
     return arrow::Status::OK();
   }
 
-  // Even shares of the row group, each of about kBlockBytes.
-  int64_t BlockRows(const parquet::RowGroupMetaData& row_group) const {
-    double row_bytes = 0;
-    for (const int leaf : leaves_.all) {
-      const auto chunk = row_group.ColumnChunk(leaf);
-      auto bytes = static_cast<double>(std::max<int64_t>(chunk->total_uncompressed_size(), 0));
-      // Values that are stored once take their length in each row.
-      if (chunk->type() < parquet::Type::BYTE_ARRAY) {
-        bytes = std::max(bytes, static_cast<double>(chunk->num_values()) * parquet::GetTypeByteSize(chunk->type()));
-      }
-      const auto sizes = chunk->size_statistics();
-      if (sizes != nullptr && sizes->unencoded_byte_array_data_bytes.has_value()) {
-        bytes = std::max(bytes, static_cast<double>(*sizes->unencoded_byte_array_data_bytes));
-      } else if (chunk->type() == parquet::Type::BYTE_ARRAY && chunk->has_dictionary_page()) {
-        bytes *= kOftenRepeated;
-      }
-      row_bytes += bytes / static_cast<double>(row_group.num_rows());
-    }
-    const auto most = static_cast<int64_t>(
-        std::clamp(static_cast<double>(kBlockBytes) / std::max(row_bytes, 1.0), 1.0, double{kMostBlockRows}));
-    const int64_t blocks = (row_group.num_rows() - 1) / most + 1;
-    return (row_group.num_rows() - 1) / blocks + 1;
-  }
-
-  arrow::Status SkipRows(int64_t rows) {
-    for (const auto& column : group_->numbers) {
-      if (column != nullptr) column->Skip(rows);
-    }
-    group_->next += rows;
-    while (rows > 0 && group_->batches != nullptr) {
-      RETURN_NOT_OK(HaveBatch());
-      const int64_t here = std::min(rows, group_->batch->num_rows());
-      group_->batch = group_->batch->Slice(here);
-      rows -= here;
-    }
-    return arrow::Status::OK();
-  }
-
-  // Makes group_->batch hold rows.
-  arrow::Status HaveBatch() {
-    while (group_->batch == nullptr || group_->batch->num_rows() == 0) {
-      RETURN_NOT_OK(group_->batches->ReadNext(&group_->batch));
-      if (group_->batch == nullptr) {
-        return arrow::Status::Invalid("a column has fewer values than the row group has rows");
-      }
-    }
-    return arrow::Status::OK();
-  }
-
-  arrow::Status ReadBlock(ColumnsBlock* block) {
-    block->origin = {&path_, "row group " + std::to_string(group_->index), group_->next};
-    block->rows = std::min(group_->block_rows, group_->rows - group_->next);
-    std::shared_ptr<arrow::RecordBatch> batch;
-    if (group_->batches != nullptr) {
-      RETURN_NOT_OK(HaveBatch());
-      block->rows = std::min(block->rows, group_->batch->num_rows());
-      batch = group_->batch->Slice(0, block->rows);
-      group_->batch = group_->batch->Slice(block->rows);
-    }
-    for (size_t c = 0; c < leaves_.columns.size(); ++c) {
-      if (group_->numbers[c] != nullptr) {
-        group_->numbers[c]->Read(block->rows, &levels_, block);
-      } else {
-        RETURN_NOT_OK(AddColumn(batch->column(leaves_.columns[c].batch_column), leaves_.columns[c].path_within, block));
-      }
-    }
-    group_->next += block->rows;
-    return arrow::Status::OK();
-  }
-
-  static constexpr double kOftenRepeated = 16;
-
   const std::shared_ptr<ArrowFile> file_;
   const std::string& path_;
   parquet::ReaderProperties properties_;
@@ -297,8 +185,7 @@ class ParquetFile : public ColumnsFile {
   std::vector<int64_t> group_rows_;
   std::vector<std::pair<int, std::unique_ptr<FetchedRanges>>> fetched_;  // by row group
   size_t next_group_ = 0;
-  std::unique_ptr<Group> group_;
-  std::vector<int16_t> levels_;
+  std::unique_ptr<ParquetGroup> group_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "sidecar/source/parquet_leaves.h"
 
 #include <algorithm>
+#include <map>
 
 #include "sidecar/source/parquet_numbers.h"
 
@@ -49,22 +50,31 @@ void SortUnique(std::vector<int>* leaves) {
 ParquetLeaves LeavesOf(const parquet::SchemaDescriptor& schema, const parquet::arrow::SchemaManifest& manifest,
                        const std::vector<SchemaColumn>& chosen) {
   ParquetLeaves leaves;
+  std::map<int, std::vector<int>> by_arrow;  // by field
   for (const SchemaColumn& column : chosen) {
     std::vector<int> own;
     AddLeaves(FieldAt(manifest, column.path), &own);
     leaves.all.insert(leaves.all.end(), own.begin(), own.end());
-    const bool number = own.size() == 1 && NumberColumn::Reads(*schema.Column(own[0]), *column.type);
-    if (!number) leaves.by_arrow.insert(leaves.by_arrow.end(), own.begin(), own.end());
-    leaves.columns.push_back({column.type, number ? own[0] : -1, -1, {}});
+    ParquetLeaves::Column& is = leaves.columns.emplace_back();
+    if (own.size() == 1 && NumberColumn::Reads(*schema.Column(own[0]), *column.type)) {
+      is.number = static_cast<int>(leaves.numbers.size());
+      leaves.numbers.push_back({own[0], column.type});
+    } else {
+      std::vector<int>& of_field = by_arrow[column.path[0]];
+      of_field.insert(of_field.end(), own.begin(), own.end());
+    }
   }
   SortUnique(&leaves.all);
-  SortUnique(&leaves.by_arrow);
-  for (size_t c = 0; c < chosen.size(); ++c) {
-    ParquetLeaves::Column& column = leaves.columns[c];
-    if (column.number >= 0) continue;
-    column.path_within = PathIn(manifest.schema_fields, chosen[c].path, leaves.by_arrow);
-    column.batch_column = column.path_within.front();
-    column.path_within.erase(column.path_within.begin());
+  for (auto& [field, own] : by_arrow) {
+    SortUnique(&own);
+    for (size_t c = 0; c < chosen.size(); ++c) {
+      ParquetLeaves::Column& is = leaves.columns[c];
+      if (is.number >= 0 || chosen[c].path[0] != field) continue;
+      is.field = static_cast<int>(leaves.fields.size());
+      is.path_within = PathIn(manifest.schema_fields, chosen[c].path, own);
+      is.path_within.erase(is.path_within.begin());  // batches have this one field
+    }
+    leaves.fields.push_back(std::move(own));
   }
   return leaves;
 }

@@ -15,14 +15,19 @@ namespace headrace::side {
 // Parquet stores the leaves of its schema's tree, each as a column of its own.
 struct ParquetLeaves {
   struct Column {
+    int number = -1;               // of `numbers`; or
+    int field = -1;                // of `fields` ...
+    std::vector<int> path_within;  // ... and then the fields of the structs within, of those that are read
+  };
+  // A leaf that NumberColumn reads, and what Arrow would have it as.
+  struct Number {
+    int leaf = 0;
     std::shared_ptr<arrow::DataType> type;
-    int number = -1;               // the leaf, if NumberColumn reads it
-    int batch_column = -1;         // if not: in Arrow's batches of `by_arrow` ...
-    std::vector<int> path_within;  // ... and the fields of the structs within
   };
   std::vector<Column> columns;  // as they were chosen
   std::vector<int> all;         // leaves, ascending
-  std::vector<int> by_arrow;    // those of them that Arrow reads
+  std::vector<Number> numbers;
+  std::vector<std::vector<int>> fields;  // the others of them, of each of the schema's fields, ascending
 };
 
 ParquetLeaves LeavesOf(const parquet::SchemaDescriptor& schema, const parquet::arrow::SchemaManifest& manifest,

@@ -34,6 +34,18 @@ TEST(ColumnCast, KeepsEveryIntegerThatFits) {
   EXPECT_EQ((CastAll<float, uint8_t>(DType::kBool, DType::kFloat32, {1, 0})), (std::vector<float>{1, 0}));
 }
 
+TEST(ColumnCast, ReadsValuesOfAnyAlignment) {
+  const std::vector<int64_t> values = {-5, 6, INT32_MAX};
+  std::vector<uint8_t> bytes(1 + values.size() * sizeof(int64_t));
+  std::memcpy(&bytes[1], values.data(), bytes.size() - 1);
+  std::vector<int32_t> narrow(values.size());
+  ASSERT_EQ(CastOf(DType::kInt64, DType::kInt32)(&bytes[1], 3, reinterpret_cast<uint8_t*>(narrow.data())), 3u);
+  EXPECT_EQ(narrow, (std::vector<int32_t>{-5, 6, INT32_MAX}));
+  std::vector<double> floats(values.size());
+  ASSERT_EQ(CastOf(DType::kInt64, DType::kFloat64)(&bytes[1], 3, reinterpret_cast<uint8_t*>(floats.data())), 3u);
+  EXPECT_EQ(floats, (std::vector<double>{-5, 6, INT32_MAX}));
+}
+
 TEST(ColumnCast, SaysWhichIntegerDoesNotFit) {
   size_t fit = 0;
   CastAll<int32_t, int64_t>(DType::kInt64, DType::kInt32, {1, 2, int64_t{INT32_MAX} + 1, INT64_MIN}, &fit);

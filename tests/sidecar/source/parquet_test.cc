@@ -3,7 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <cmath>
+#include <cstring>
+#include <functional>
+#include <optional>
 
 #include "tests/sidecar/tables.h"
 
@@ -280,6 +284,94 @@ TEST_F(ParquetTest, ReadsLargeRowGroupsByPieces) {
   const std::vector<int64_t> values = run.Values<int64_t>(9);
   ASSERT_EQ(values.size(), static_cast<size_t>(kRows - 1234)) << run.status().ToString();
   for (size_t i = 0; i < values.size(); i += 1111) ASSERT_EQ(values[i], static_cast<int64_t>(i) + 1234 + 9);
+}
+
+// ---- Pages
+
+std::shared_ptr<arrow::Array> Int32Of(int64_t rows, const std::function<std::optional<int32_t>(int64_t)>& value) {
+  arrow::Int32Builder builder;
+  for (int64_t row = 0; row < rows; ++row) {
+    const std::optional<int32_t> is = value(row);
+    EXPECT_TRUE((is ? builder.Append(*is) : builder.AppendNull()).ok());
+  }
+  return builder.Finish().ValueOrDie();
+}
+
+// Columns whose pages end at different rows, and of which some pages hold plain numbers and others do not: nulls in a
+// part of them, and a dictionary until there are too many values for one.
+TEST_F(ParquetTest, ReadsPagesOfAllKindsInOneColumn) {
+  constexpr int64_t kRows = 30000;
+  const auto wide = [](int64_t row) { return std::optional<int32_t>(static_cast<int32_t>(row) * 3); };
+  const auto gaps = [](int64_t row) {
+    const bool null = row >= 12000 && row < 12100 && row % 3 == 0;
+    return null ? std::nullopt : std::optional<int32_t>(static_cast<int32_t>(row) + 7);
+  };
+  const auto words = [](int64_t row) { return std::optional<int32_t>(static_cast<int32_t>(row < 11000 ? 5 : row)); };
+  const auto required = arrow::field("wide", arrow::int32(), false);
+  const auto table = arrow::Table::Make(
+      arrow::schema({required, arrow::field("gaps", arrow::int32()), arrow::field("words", arrow::int32())}),
+      {Int32Of(kRows, wide), Int32Of(kRows, gaps), Int32Of(kRows, words)});
+  for (const auto version : {parquet::ParquetDataPageVersion::V1, parquet::ParquetDataPageVersion::V2}) {
+    for (const int64_t page_rows : {100, 6000, 20000}) {
+      const auto properties = WriterProperties::Builder()
+                                  .disable_dictionary("wide")
+                                  ->disable_dictionary("gaps")
+                                  ->dictionary_pagesize_limit(4000)
+                                  ->data_page_version(version)
+                                  ->data_pagesize(page_rows * 4)
+                                  ->write_batch_size(500)
+                                  ->build();
+      folder_.Write("a.parquet", ParquetOf(table, kRows, properties));
+      for (const int64_t skip : {0, 5999, 6000, 12050, 29999}) {
+        SCOPED_TRACE(std::to_string(page_rows) + " rows a page, from row " + std::to_string(skip));
+        auto run =
+            folder_.Run(R"([{"name": "wide", "dtype": "float64"}, {"name": "gaps", "dtype": "int32", "default": [-1]},
+                                   {"name": "words", "dtype": "int32"}])",
+                        R"([{"skip": {"count": )" + std::to_string(skip) + R"(}}, {"batch": {"size": 700}}])");
+        int64_t row = skip;
+        for (const Delivered& batch : run.Epoch()) {
+          const auto first = batch.Values<double>(0);
+          const auto second = batch.Values<int32_t>(1);
+          const auto third = batch.Values<int32_t>(2);
+          for (size_t i = 0; i < first.size(); ++i, ++row) {
+            ASSERT_EQ(first[i], *wide(row)) << row;
+            ASSERT_EQ(second[i], gaps(row).value_or(-1)) << row;
+            ASSERT_EQ(third[i], *words(row)) << row;
+          }
+        }
+        ASSERT_EQ(row, kRows) << run.status().ToString();
+      }
+    }
+  }
+}
+
+// A page that holds several blocks' rows holds them one after another: they are where the file was read to.
+TEST_F(ParquetTest, PlainPagesAreNotCopied) {
+  constexpr int64_t kRows = 60000;
+  const std::string path = folder_.Write("a.parquet", ParquetOf(TenColumns(kRows), kRows, Plain().build()));
+  std::atomic<uint64_t> bytes_read{0};
+  auto file = OpenParquet(*OpenLocal(path, &bytes_read), &path);
+  ASSERT_TRUE(file.ok()) << file.status().ToString();
+  ASSERT_TRUE((*file)->Choose({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}).ok());
+  std::vector<const uint8_t*> end(10);
+  int64_t row = 0;
+  int64_t adjoining = 0;
+  while (true) {
+    const auto block = (*file)->Next();
+    ASSERT_TRUE(block.ok()) << block.status().ToString();
+    if (*block == nullptr) break;
+    for (size_t c = 0; c < end.size(); ++c) {
+      const uint8_t* const values = (*block)->columns[c].values;
+      int64_t value = 0;
+      std::memcpy(&value, values, sizeof value);
+      ASSERT_EQ(value, row + static_cast<int64_t>(c));
+      adjoining += values == end[c] ? 1 : 0;
+      end[c] = values + (*block)->rows * 8;
+    }
+    row += (*block)->rows;
+  }
+  EXPECT_EQ(row, kRows);
+  EXPECT_GE(adjoining, 20);
 }
 
 // ---- Files
