@@ -25,7 +25,7 @@ VERSION = 1  # of what the makers below write: data of another one are made anew
 FILES = 4
 SPARE_BYTES = 8 << 30  # that the disk must keep
 JPEG_IMAGES = 3000  # distinct ones; the files repeat them under new keys
-TABLE_ROWS = 1 << 19  # distinct rows of d and f; the files repeat them
+TABLE_ROWS = 1 << 19  # distinct rows of d, f and f2; the files repeat them
 JSON_LINES = 1 << 16  # distinct lines of e; the files repeat them
 MASK_DELTA = np.uint32(0xA282EAD8)
 
@@ -181,23 +181,31 @@ def make_e(folder, size, rng):
             for i, chunk in enumerate(chunks)]
 
 
-def make_f(folder, size, rng):
-    """Parquet, the columns of d: plain, not compressed, row groups of 65,536."""
+def write_parquet(folder, size, rng, row_group_rows, **how):
     import pyarrow.parquet
 
     counts = []
     for i in range(FILES):
         rows, path, count = table(rng, TABLE_ROWS), folder / f"part-{i}.parquet", 0
-        with path.open("wb") as file, pyarrow.parquet.ParquetWriter(
-                file, rows.schema, compression="none", use_dictionary=False) as writer:
+        with path.open("wb") as file, pyarrow.parquet.ParquetWriter(file, rows.schema, **how) as writer:
             while file.tell() < size // FILES:
-                writer.write_table(rows, row_group_size=1 << 16)
+                writer.write_table(rows, row_group_size=row_group_rows)
                 count += rows.num_rows
         counts.append(count)
     return counts
 
 
-MAKERS = {"a": make_a, "a2": make_a2, "b": make_b, "c": make_c, "d": make_d, "e": make_e, "f": make_f}
+def make_f(folder, size, rng):
+    """Parquet, the columns of d: plain, not compressed, row groups of 65,536."""
+    return write_parquet(folder, size, rng, 1 << 16, compression="none", use_dictionary=False)
+
+
+def make_f2(folder, size, rng):
+    """Parquet, the columns of d, as pyarrow writes it: Snappy, dictionaries up to 1 MiB, row groups of 524,288."""
+    return write_parquet(folder, size, rng, TABLE_ROWS)
+
+
+MAKERS = {"a": make_a, "a2": make_a2, "b": make_b, "c": make_c, "d": make_d, "e": make_e, "f": make_f, "f2": make_f2}
 
 
 def size_text(text):

@@ -39,6 +39,13 @@ NEXT_C_US = 1
 NEXT_PYTHON_US = 10
 NEXT_P99_OF_MEDIAN = Goal(5, at_most=True)
 
+PARQUET_PEERS = (
+    Peer("tf.data, from_generator", "tf_data:generator_f"),
+    Peer("pyarrow dataset", "arrow:dataset_f"),
+    Peer("spdl + pyarrow row groups", "spdl:row_groups_f"),
+    Peer("polars scan_parquet", "polars:scan_f", loader=False),
+)
+
 WORKLOADS = {
     "a": Workload(
         "TFRecord of tf.train.Example {x: bytes[1024], y: int64}, CRC checked, shuffle buffer 10,000, batch 256",
@@ -87,12 +94,10 @@ WORKLOADS = {
             Peer("orjson, a loop", "jsonlines:orjson_e"),
         ), "page_cache_1MiB", of_best=Goal(1.5), on_one_core=Goal(0.5)),
     "f": Workload(
-        "Parquet, the columns of d, batch 1,024", "f", 1024, (
-            Peer("tf.data, from_generator", "tf_data:generator_f"),
-            Peer("pyarrow dataset", "arrow:dataset_f"),
-            Peer("spdl + pyarrow row groups", "spdl:row_groups_f"),
-            Peer("polars scan_parquet", "polars:scan_f", loader=False),
-        ), "page_cache_1MiB", of_best=Goal(1.2)),
+        "Parquet, the columns of d, batch 1,024", "f", 1024, PARQUET_PEERS, "page_cache_1MiB", of_best=Goal(1.2)),
+    "f2": Workload(
+        "Parquet as pyarrow writes it (Snappy, dictionaries), batch 1,024", "f2", 1024, PARQUET_PEERS,
+        "page_cache_1MiB"),
     "next": Workload(
         "a ready next(), batch of 32 KiB, the trainer sleeps 4 ms between two", "c", 8, (
             Peer("tf.data, by its guide", "tf_data:guide_c"),
