@@ -12,6 +12,7 @@ namespace headrace::side {
 
 class BlockRef;
 class BytesBlock;
+class ColumnsBlock;
 struct Record;
 
 // Some records of one file that were read together: what a format's reader makes and its decoder understands.
@@ -30,8 +31,9 @@ class Block {
   // Starts to bring into the caller's cache where a record lies, which Prefetch then needs; and the record.
   virtual void PrefetchPlace(int64_t) const {}
   virtual void Prefetch(int64_t) const {}
-  // This block, if its records are bytes.
+  // This block, if its records are bytes, or rows of columns.
   virtual BytesBlock* bytes_block() { return nullptr; }
+  virtual ColumnsBlock* columns_block() { return nullptr; }
   // How many of its records there are. By the thread that makes and drops them.
   size_t references() const { return references_; }
   // Bytes of memory that it takes.

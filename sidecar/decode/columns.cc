@@ -6,6 +6,7 @@
 #include "common/spec/padding.h"
 #include "sidecar/core/arena.h"
 #include "sidecar/core/columns_block.h"
+#include "sidecar/core/prefetch.h"
 #include "sidecar/decode/column_cast.h"
 #include "sidecar/decode/decoder.h"
 #include "sidecar/decode/default_row.h"
@@ -135,8 +136,8 @@ Status Cast(const Source& from, const uint8_t* values, size_t count, int64_t row
 
 // Rows that hold as many values each; nulls become `default_row`.
 Status FixedRows(const Source& from, int64_t row, int64_t rows, std::span<const uint8_t> default_row, uint8_t* out) {
-  // Strings that lie apart are copied one by one.
-  const int64_t most = from.view.rows == ColumnView::Rows::kRefs ? 1 : rows;
+  // Rows that lie apart are copied one by one.
+  const int64_t most = from.view.rows == ColumnView::Rows::kRefs || from.view.stride > 0 ? 1 : rows;
   const int64_t values = from.target.column_values();
   const size_t row_bytes = static_cast<size_t>(values) * from.target.value_bytes;
   for (const int64_t end = row + rows; row < end;) {
@@ -208,6 +209,10 @@ class ColumnsDecoder : public Decoder {
              records[end].value == first + static_cast<int64_t>(end - row)) {
         ++end;
       }
+      if (end == row + 1 && row + kPrefetchAhead < records.size()) {  // after a shuffle each lies elsewhere
+        const Record& ahead = records[row + kPrefetchAhead];
+        ahead.block->Prefetch(ahead.value);
+      }
       size_t column = 0;
       for (size_t t = 0; t < targets_.size(); ++t) {
         const Target& target = targets_[t];
@@ -225,6 +230,12 @@ class ColumnsDecoder : public Decoder {
   Status DecodeRows(const Target& target, const ColumnsBlock& block, size_t column, int64_t row, int64_t rows,
                     uint8_t* out) {
     const Source from{target, block, block.columns[column]};
+    if (block.rows_begin != nullptr && LiesTogether(target, &from.view)) {
+      for (int64_t r = 0; r < rows; ++r, out += target.row_bytes) {
+        std::memcpy(out, from.view.Row(row + r).data, target.row_bytes);
+      }
+      return {};
+    }
     switch (target.form) {
       case Target::Form::kScalars: return Scalars(target, block, column, row, rows, out);
       case Target::Form::kFixed: return FixedRows(from, row, rows, target.DefaultOf(0), out);
@@ -279,7 +290,16 @@ class ColumnsDecoder : public Decoder {
 
   // Whether the values of a column are those of the target as they lie.
   static bool InPlace(const Target& target, const ColumnView& view) {
-    return view.dtype == target.feature.dtype && view.valid == nullptr && view.rows == ColumnView::Rows::kFixed;
+    return view.dtype == target.feature.dtype && view.valid == nullptr && view.rows == ColumnView::Rows::kFixed &&
+           view.stride == 0;
+  }
+  // Whether its columns are, of each row, the target's as they lie side by side.
+  static bool LiesTogether(const Target& target, const ColumnView* views) {
+    if (target.form != Target::Form::kScalars && target.form != Target::Form::kFixed) return false;
+    return std::all_of(views, views + target.columns, [&](const ColumnView& view) {
+      return view.stride > 0 && view.dtype == target.feature.dtype && view.valid == nullptr && view.holes == nullptr &&
+             view.unit == target.column_values();
+    });
   }
 
   std::vector<Target> targets_;

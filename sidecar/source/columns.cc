@@ -129,7 +129,7 @@ Result<std::unique_ptr<Stream<Record>>> OpenColumns(SourceContext& context, uint
     }
   }
   RETURN_IF_ERROR(opened->Choose(chosen));
-  return MakeColumnsStream(std::move(opened), std::move(places));
+  return MakeColumnsStream(std::move(opened), std::move(places), &context.blocks, context.mixed);
 }
 
 Result<std::vector<Feature>> FeaturesOfColumns(SourceContext& context, uint32_t file) {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <thread>
 
+#include "sidecar/core/rows_copy.h"
+
 namespace headrace::side {
 namespace {
 
@@ -16,8 +18,8 @@ constexpr int kBlocksAlone = 2;
 
 class ColumnsStream : public Stream<Record> {
  public:
-  ColumnsStream(std::unique_ptr<ColumnsFile> file, std::vector<size_t> places)
-      : file_(std::move(file)), places_(std::move(places)) {}
+  ColumnsStream(std::unique_ptr<ColumnsFile> file, std::vector<size_t> places, BytesBlockPool* pool, bool mixed)
+      : file_(std::move(file)), places_(std::move(places)), pool_(*pool), mixed_(mixed) {}
   ~ColumnsStream() override {
     if (!thread_.joinable()) return;
     {
@@ -115,6 +117,7 @@ class ColumnsStream : public Stream<Record> {
     Drop();
     RETURN_IF_ERROR(block);
     if (*block == nullptr) return false;
+    (*block)->CountOn(&pool_);
     rows_ = (*block)->rows;
     next_ = row;
     block_ = BlockRef(block->release());
@@ -133,7 +136,7 @@ class ColumnsStream : public Stream<Record> {
     columns.reserve(places_.size());
     for (const size_t place : places_) columns.push_back(block->columns[place]);
     block->columns = std::move(columns);
-    return block;
+    return mixed_ ? ByRow(std::move(block)) : std::move(block);
   }
 
   // The thread's.
@@ -161,6 +164,8 @@ class ColumnsStream : public Stream<Record> {
 
   const std::unique_ptr<ColumnsFile> file_;  // of the thread while it reads, else of whoever reads the stream
   const std::vector<size_t> places_;
+  BytesBlockPool& pool_;
+  const bool mixed_;
   BlockRef block_;
   int64_t rows_ = 0;  // of block_
   int64_t next_ = 0;  // of them, to be read
@@ -178,8 +183,9 @@ class ColumnsStream : public Stream<Record> {
 
 }  // namespace
 
-std::unique_ptr<Stream<Record>> MakeColumnsStream(std::unique_ptr<ColumnsFile> file, std::vector<size_t> places) {
-  return std::make_unique<ColumnsStream>(std::move(file), std::move(places));
+std::unique_ptr<Stream<Record>> MakeColumnsStream(std::unique_ptr<ColumnsFile> file, std::vector<size_t> places,
+                                                  BytesBlockPool* pool, bool mixed) {
+  return std::make_unique<ColumnsStream>(std::move(file), std::move(places), pool, mixed);
 }
 
 }  // namespace headrace::side

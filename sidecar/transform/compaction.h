@@ -27,9 +27,11 @@ class Compaction {
   void Sweep(std::span<Record> records);
 
  private:
-  // Copies records of one kind to a block of their own, which is whole before any of them can leave: other threads may
-  // then decode them.
-  void MoveTogether(std::span<Record* const> records, size_t bytes);
+  // Moves sparse_, which are of one kind and take `bytes`, to a block of their own, which is whole before any of them
+  // can leave: other threads may then decode them. Clears it.
+  void MoveTogether(size_t bytes);
+  Block* MoveBytes(size_t bytes);
+  Block* MoveRows();
 
   BytesBlockPool& pool_;
   std::vector<Record*> sparse_;  // of a sweep, those that are to be moved

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sidecar/core/rows_copy.h"
 #include "sidecar/decode/decoder.h"
 #include "sidecar/source/columns_file.h"
 
@@ -82,7 +83,7 @@ inline void DecodeAll(Decoder& decoder, std::unique_ptr<ColumnsBlock> block, con
   [[maybe_unused]] static volatile uint8_t seen = sum;  // so that nothing of it is left out
 }
 
-// `choice` decides how much is passed over before.
+// `choice` decides how much is passed over before, and whether rows are laid together as they are for a shuffle.
 inline void ReadAll(Result<std::unique_ptr<ColumnsFile>> opened, size_t choice) {
   constexpr size_t kMostColumns = 32;
   constexpr int kMostBlocks = 64;
@@ -110,7 +111,7 @@ inline void ReadAll(Result<std::unique_ptr<ColumnsFile>> opened, size_t choice) 
     auto block = file.Next();
     if (!Ok(block.status()) || *block == nullptr) return;
     if ((*block)->rows <= 0 || (*block)->columns.size() != chosen.size()) std::abort();
-    DecodeAll(*decoder, std::move(*block), features);
+    DecodeAll(*decoder, choice % 2 > 0 ? ByRow(std::move(*block)) : std::move(*block), features);
   }
 }
 

@@ -28,6 +28,10 @@ class NumberedFile : public ColumnsFile {
     block->origin = {&path, "part 0", row_};
     block->columns.resize(2);
     block->columns[1].unit = 7;
+    block->columns[1].rows = ColumnView::Rows::kFixed;
+    static const std::vector<uint8_t> values(70);
+    block->columns[1].values = values.data();
+    block->bytes = 1000;
     row_ += static_cast<int>(block->rows);
     ++seen_.blocks;
     return block;
@@ -50,7 +54,7 @@ class NumberedFile : public ColumnsFile {
 class ColumnsStreamTest : public testing::Test {
  protected:
   std::unique_ptr<Stream<Record>> StreamOf(int blocks, int fails_at = -1) {
-    return MakeColumnsStream(std::make_unique<NumberedFile>(blocks, fails_at, &seen_), {1, 1, 0});
+    return MakeColumnsStream(std::make_unique<NumberedFile>(blocks, fails_at, &seen_), {1, 1, 0}, &pool_, mixed_);
   }
   // The numbers of the next rows, up to n; -1: an error.
   static std::vector<int64_t> Rows(Stream<Record>& stream, size_t n) {
@@ -77,6 +81,8 @@ class ColumnsStreamTest : public testing::Test {
   }
 
   NumberedFile::Seen seen_;
+  BytesBlockPool pool_;
+  bool mixed_ = false;
 };
 
 TEST_F(ColumnsStreamTest, GivesEveryRowInOrder) {
@@ -95,6 +101,33 @@ TEST_F(ColumnsStreamTest, PutsColumnsWhereTheyAreWanted) {
   EXPECT_EQ(columns[0].unit, 7);
   EXPECT_EQ(columns[1].unit, 7);
   EXPECT_EQ(columns[2].unit, 1);
+}
+
+TEST_F(ColumnsStreamTest, LaysRowsTogetherThatWillBeMixed) {
+  for (const bool mixed : {false, true}) {
+    mixed_ = mixed;
+    const auto stream = StreamOf(3);
+    Record record;
+    ASSERT_EQ(*stream->Read({&record, 1}), 1u);
+    const ColumnsBlock& block = *record.block->columns_block();
+    EXPECT_EQ(block.row_stride, mixed ? 14u : 0u);
+    EXPECT_EQ(record.Place(), "a: part 0, row 0");
+    EXPECT_EQ(Rows(*stream, 1000), Range(1, 30));
+  }
+}
+
+TEST_F(ColumnsStreamTest, CountsTheBlocksWhoseRowsAreOut) {
+  Record record;
+  {
+    const auto stream = StreamOf(3);
+    EXPECT_EQ(pool_.live_bytes(), 0u);
+    ASSERT_EQ(*stream->Read({&record, 1}), 1u);
+    EXPECT_EQ(pool_.live_bytes(), 1000u);
+    Rows(*stream, 14);
+    EXPECT_EQ(pool_.live_bytes(), 2000u) << "the first is held by its record";
+  }
+  record = {};
+  EXPECT_EQ(pool_.live_bytes(), 0u);
 }
 
 TEST_F(ColumnsStreamTest, AnErrorComesAfterTheRowsBeforeIt) {

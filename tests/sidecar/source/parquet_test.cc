@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -372,6 +373,50 @@ TEST_F(ParquetTest, PlainPagesAreNotCopied) {
   }
   EXPECT_EQ(row, kRows);
   EXPECT_GE(adjoining, 20);
+}
+
+// A shuffle's rows are laid together, whose columns come from wherever they were.
+TEST_F(ParquetTest, ShuffledRowsStayWhole) {
+  constexpr int64_t kRows = 20000;
+  const auto number = [](int64_t row) { return std::optional<int32_t>(static_cast<int32_t>(row)); };
+  const auto gaps = [](int64_t row) {
+    return row % 10 == 0 ? std::nullopt : std::optional<int32_t>(static_cast<int32_t>(row) * 2);
+  };
+  arrow::StringBuilder text;
+  for (int64_t row = 0; row < kRows; ++row) ASSERT_TRUE(text.Append("t" + std::to_string(row)).ok());
+  const auto table =
+      arrow::Table::Make(arrow::schema({arrow::field("x", arrow::int32()), arrow::field("y", arrow::int32()),
+                                        arrow::field("gaps", arrow::int32()), arrow::field("text", arrow::utf8())}),
+                         {Int32Of(kRows, number), Int32Of(kRows, number), Int32Of(kRows, gaps), *text.Finish()});
+  folder_.Write("a.parquet", ParquetOf(table, 3000));
+  auto run = folder_.Run(
+      R"([{"name": "pair", "dtype": "int32", "shape": [2], "columns": ["x", "y"]}, {"name": "wide", "dtype": "float64", "columns": ["x"]},
+          {"name": "gaps", "dtype": "int32", "default": [-1]}, {"name": "text", "dtype": "string"}])",
+      R"([{"shuffle": {"bufferSize": 700, "seed": 5}}, {"batch": {"size": 100}}])");
+  std::vector<bool> seen(kRows);
+  int64_t in_order = 0;
+  int32_t before = -1;
+  for (const Delivered& batch : run.Epoch()) {
+    const auto pairs = batch.Values<int32_t>(0);
+    const auto wide = batch.Values<double>(1);
+    const auto with_gaps = batch.Values<int32_t>(2);
+    std::string all_text;
+    for (size_t i = 0; i < wide.size(); ++i) {
+      const int32_t row = pairs[2 * i];
+      ASSERT_FALSE(seen.at(static_cast<size_t>(row)));
+      seen[static_cast<size_t>(row)] = true;
+      ASSERT_EQ(pairs[2 * i + 1], row);
+      ASSERT_EQ(wide[i], row);
+      ASSERT_EQ(with_gaps[i], gaps(row).value_or(-1));
+      all_text += "t" + std::to_string(row);
+      in_order += row == before + 1 ? 1 : 0;
+      before = row;
+    }
+    ASSERT_EQ(TextOf(batch, 3), all_text);
+  }
+  EXPECT_TRUE(run.status().ok()) << run.status().ToString();
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), true), kRows);
+  EXPECT_LT(in_order, kRows / 100);
 }
 
 // ---- Files

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sidecar/core/columns_block.h"
 #include "sidecar/transform/shuffle.h"
 
 namespace headrace::side {
@@ -63,6 +64,110 @@ class Numbers : public Dataset<Record> {
   BytesBlockPool& pool_;
   const uint64_t count_;
 };
+
+// The same as rows of two columns: the number, and bytes that follow from it.
+class NumberRows : public Dataset<Record> {
+ public:
+  static constexpr int64_t kBlockRows = 1000;
+  NumberRows(BytesBlockPool* pool, uint64_t count) : pool_(*pool), count_(count) {}
+  std::unique_ptr<Stream<Record>> Iterate(Pass) const override { return std::make_unique<RowStream>(*this); }
+
+ private:
+  class RowStream : public Stream<Record> {
+   public:
+    explicit RowStream(const NumberRows& numbers) : numbers_(numbers) {}
+    Result<size_t> Read(std::span<Record> out) override {
+      if (next_ == numbers_.count_) return size_t{0};
+      const auto row = static_cast<int64_t>(next_) % kBlockRows;
+      if (row == 0) block_ = NewBlock();
+      out[0].block = block_;
+      out[0].value = row;
+      ++next_;
+      return size_t{1};
+    }
+
+   private:
+    BlockRef NewBlock() const {
+      auto* const block = new ColumnsBlock;
+      block->origin = {&path_, "group " + std::to_string(next_ / 5000), static_cast<int64_t>(next_ % 5000)};
+      block->rows = kBlockRows;
+      const auto column = [&](DType dtype, int64_t unit) {
+        ColumnView& view = block->columns.emplace_back();
+        view.dtype = dtype;
+        view.rows = ColumnView::Rows::kFixed;
+        view.unit = unit;
+        auto memory = std::shared_ptr<uint8_t[]>(new uint8_t[kBlockRows * view.row_bytes()]);
+        block->bytes += kBlockRows * view.row_bytes();
+        view.values = memory.get();
+        block->keeps.push_back(memory);
+        return memory.get();
+      };
+      uint8_t* const numbers = column(DType::kInt64, 1);
+      uint8_t* const rest = column(DType::kUint8, kRecordBytes - sizeof(int64_t));
+      for (uint64_t row = 0; row < kBlockRows; ++row) {
+        const uint64_t number = next_ + row;
+        std::memcpy(numbers + row * sizeof number, &number, sizeof number);
+        std::memset(rest + row * (kRecordBytes - sizeof number), static_cast<int>(number % 251),
+                    kRecordBytes - sizeof number);
+      }
+      block->CountOn(&numbers_.pool_);
+      return BlockRef(block);
+    }
+
+    const NumberRows& numbers_;
+    const std::string path_ = "numbers";
+    BlockRef block_;
+    uint64_t next_ = 0;
+  };
+
+  BytesBlockPool& pool_;
+  const uint64_t count_;
+};
+
+TEST(Compaction, BoundsTheMemoryOfAShuffleOfRows) {
+  constexpr uint64_t kCount = 300000;
+  constexpr int64_t kBuffer = 80000;
+  constexpr double kLeastBytes = static_cast<double>(kBuffer) * kRecordBytes;
+  for (const bool compacts : {false, true}) {
+    BytesBlockPool pool;
+    {
+      Shuffle shuffle;
+      shuffle.buffer_size = kBuffer;
+      shuffle.seed = 3;
+      const ShuffleDataset<Record> shuffled(std::make_unique<NumberRows>(&pool, kCount), shuffle, 0,
+                                            compacts ? &pool : nullptr);
+      const auto stream = shuffled.Iterate({});
+      size_t most = 0;
+      std::vector<bool> seen(kCount);
+      Record record;
+      for (uint64_t i = 0; i < kCount; ++i) {
+        ASSERT_TRUE(*ReadOne(*stream, record));
+        const ColumnsBlock& block = *record.block->columns_block();
+        uint64_t number = 0;
+        std::memcpy(&number, block.columns[0].Row(record.value).data, sizeof number);
+        ASSERT_LT(number, kCount);
+        ASSERT_FALSE(seen[number]);
+        seen[number] = true;
+        const BytesRef rest = block.columns[1].Row(record.value);
+        ASSERT_EQ(rest.size, kRecordBytes - sizeof number);
+        ASSERT_EQ(rest.data[0], number % 251);
+        ASSERT_EQ(rest.data[rest.size - 1], number % 251);
+        if (number % 1000 == 7) {
+          ASSERT_EQ(record.Place(),
+                    "numbers: group " + std::to_string(number / 5000) + ", row " + std::to_string(number % 5000));
+        }
+        most = std::max(most, pool.live_bytes());
+      }
+      EXPECT_FALSE(*ReadOne(*stream, record));
+      if (compacts) {
+        EXPECT_LT(static_cast<double>(most), 2.75 * kLeastBytes);
+      } else {
+        EXPECT_GT(static_cast<double>(most), 2.75 * kLeastBytes) << "there is nothing to be compacted";
+      }
+    }
+    EXPECT_EQ(pool.live_bytes(), 0u);
+  }
+}
 
 TEST(Compaction, BoundsTheMemoryOfAShuffle) {
   constexpr uint64_t kCount = 300000;
