@@ -35,6 +35,17 @@ bool Retryable(Code code) {
   return false;
 }
 
+Status InvalidArgument(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+Status NotFound(std::string message) { return {Code::kNotFound, std::move(message)}; }
+Status Conflict(std::string message) { return {Code::kConflict, std::move(message)}; }
+Status Unavailable(std::string message) { return {Code::kUnavailable, std::move(message)}; }
+Status Corrupt(std::string message) { return {Code::kCorrupt, std::move(message)}; }
+Status Exhausted(std::string message) { return {Code::kExhausted, std::move(message)}; }
+Status Cancelled(std::string message) { return {Code::kCancelled, std::move(message)}; }
+Status Internal(std::string message) { return {Code::kInternal, std::move(message)}; }
+
+const Status& internal::AsStatus(const Status& status) { return status; }
+
 Status Status::WithContext(std::string_view context) const {
   if (ok()) return *this;
   return {code_, std::string(context) + ": " + message_};
