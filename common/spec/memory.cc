@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kProgram = int64_t{24} << 20;
 constexpr int64_t kBlock = 256 << 10;                 // BytesBlockPool
 constexpr int64_t kDecompressed = 768 << 10;          // ahead of each compressed file
+constexpr int64_t kRowGroup = int64_t{24} << 20;      // of each Parquet file: what is read of one, and its pages
 constexpr int64_t kRemoteAhead = int64_t{128} << 20;  // ReadAhead, all files together
 constexpr int64_t kPieces = int64_t{4} << 20;         // LookAhead: as many batches, and at least two steps' ...
 constexpr int64_t kVariablePieces = 4 * kPieces;      // ... and if rows differ in length
@@ -62,12 +63,13 @@ int64_t ReadAheadBytes(const InputSpec& spec, const FilesSeen& files, const Topo
   const std::vector<TensorSpec> components = RecordComponents(spec, spec.pipeline.size(), nullptr);
   const bool variable = std::any_of(components.begin(), components.end(), IsVariable);
   int64_t bytes = std::max(variable ? kVariablePieces : kPieces, 2 * run.replicas_per_worker * slot);
-  if (!std::holds_alternative<FilesSource>(spec.source)) return bytes;
+  const auto* const source = std::get_if<FilesSource>(&spec.source);
+  if (source == nullptr) return bytes;
   int64_t open = 1;
   if (!spec.pipeline.empty()) {
     if (const auto* interleave = std::get_if<Interleave>(&spec.pipeline[0])) open = interleave->cycle_length;
   }
-  bytes += open * (2 * kBlock + kDecompressed);
+  bytes += open * (source->format == FileFormat::kParquet ? kRowGroup : 2 * kBlock + kDecompressed);
   return files.remote ? bytes + kRemoteAhead : bytes;
 }
 

@@ -52,6 +52,19 @@ TEST(EstimateMemory, ShufflesTakeWhatTheirRecordsDo) {
             EstimateMemory(plan, {}, 8, {})->read_ahead_bytes + 128 * kMi);
 }
 
+TEST(EstimateMemory, EachOpenParquetFileHasARowGroup) {
+  const auto read_ahead = [](const char* pipeline) {
+    const std::string spec =
+        R"({"source": {"files": {"format": "Parquet", "paths": ["a"]}}, "features": [{"name": "x", "dtype": "float32"}],
+            "pipeline": )" +
+        std::string(pipeline) + "}";
+    return EstimateMemory(Compiled(spec.c_str()), {}, 8, {})->read_ahead_bytes;
+  };
+  const int64_t one = read_ahead(R"([{"batch": {"size": 8}}])");
+  EXPECT_EQ(one, 4 * kMi + 24 * kMi);
+  EXPECT_EQ(read_ahead(R"([{"interleave": {"cycleLength": 3}}, {"batch": {"size": 8}}])"), one + 2 * 24 * kMi);
+}
+
 TEST(EstimateMemory, NothingWhereABatchIsNotKnownBeforeTheData) {
   EXPECT_FALSE(EstimateMemory(Compiled(R"({"source": {"function": {"command": ["a"]}}})"), {}, 1, {}));
 }
