@@ -123,32 +123,26 @@ class Copy {
     }
   }
 
-  // Nulls, and rows that hold some; no bits where there are none.
+  // Nulls, and rows that hold some.
   void CopyBits(size_t column, ColumnView* view) {
-    const auto any = [&](const uint8_t* ColumnView::*bits) {
-      return std::any_of(runs_.begin(), runs_.end(),
-                         [&](const Run& run) { return run.block->columns[column].*bits != nullptr; });
-    };
-    const size_t size = (rows_ + 7) / 8;
-    const auto flip = [](uint8_t* bits, size_t at) {
-      bits[at >> 3] = static_cast<uint8_t>(bits[at >> 3] ^ 1 << (at & 7));
-    };
-    if (any(&ColumnView::valid)) {
-      uint8_t* const valid = Make(size);
-      std::memset(valid, 0xff, size);
-      ForEach(column, [&](const ColumnView& from, int64_t row, size_t at) {
-        if (from.IsNull(row)) flip(valid, at);
-      });
-      view->valid = valid;
-    }
-    if (any(&ColumnView::holes)) {
-      uint8_t* const holes = Make(size);
-      std::memset(holes, 0, size);
-      ForEach(column, [&](const ColumnView& from, int64_t row, size_t at) {
-        if (from.HasHole(row)) flip(holes, at);
-      });
-      view->holes = holes;
-    }
+    view->valid = CopyBits(column, &ColumnView::valid, 0xff,
+                           [](const ColumnView& from, int64_t row) { return from.IsNull(row); });
+    view->holes =
+        CopyBits(column, &ColumnView::holes, 0, [](const ColumnView& from, int64_t row) { return from.HasHole(row); });
+  }
+
+  // Eight rows' bits are `usual`, but for rows that are not; nullptr where no block has such bits.
+  template <typename Differs>
+  const uint8_t* CopyBits(size_t column, const uint8_t* ColumnView::*bits, int usual, Differs differs) {
+    const bool any = std::any_of(runs_.begin(), runs_.end(),
+                                 [&](const Run& run) { return run.block->columns[column].*bits != nullptr; });
+    if (!any) return nullptr;
+    uint8_t* const copied = Make((rows_ + 7) / 8);
+    std::memset(copied, usual, (rows_ + 7) / 8);
+    ForEach(column, [&](const ColumnView& from, int64_t row, size_t at) {
+      if (differs(from, row)) copied[at >> 3] = static_cast<uint8_t>(copied[at >> 3] ^ 1 << (at & 7));
+    });
+    return copied;
   }
 
   void CopyVarying(size_t column, ColumnView* view) {

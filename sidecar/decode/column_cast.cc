@@ -126,8 +126,9 @@ void Interleave(std::span<const uint8_t* const> columns, size_t rows, size_t val
   for (size_t begin = 0; begin < rows; begin += step) {
     const size_t count = std::min(step, rows - begin);
     const size_t next = std::min(step, rows - begin - count);
-    for (const uint8_t* const column : columns)
+    for (const uint8_t* const column : columns) {
       PrefetchBytes(column + (begin + count) * value_bytes, next * value_bytes);
+    }
     for (size_t c = 0; c < columns.size(); c += std::size(here)) {
       const size_t group = std::min(std::size(here), columns.size() - c);
       for (size_t k = 0; k < group; ++k) here[k] = columns[c + k] + begin * value_bytes;
