@@ -73,8 +73,7 @@ class ParquetFile : public ColumnsFile {
       }
     }
     auto block = std::make_unique<ColumnsBlock>();
-    block->origin = {&path_, "row group " + std::to_string(group_->index()),
-                     group_rows_[next_group_ - 1] - group_->left()};
+    block->origin = {&path_, "row group " + std::to_string(group_->index()), group_->next()};
     RETURN_IF_ERROR(AsOurs(group_->index(), group_->Read(block.get())));
     if (group_->left() == 0) group_.reset();
     return block;

@@ -24,6 +24,7 @@ class ParquetGroup {
   ParquetGroup(parquet::arrow::FileReader* file, const ParquetLeaves* leaves, int index);
 
   int index() const { return index_; }
+  int64_t next() const { return next_; }  // the row that the next block begins with
   int64_t left() const { return rows_ - next_; }
 
   // Passes over the next rows. REQUIRES: rows <= left().
@@ -59,7 +60,7 @@ class ParquetGroup {
   const int64_t rows_;
   int64_t block_rows_ = 0;  // of a block, at most
   bool worth_threads_ = false;
-  int64_t next_ = 0;                                    // the row that the next block begins with
+  int64_t next_ = 0;
   std::vector<std::unique_ptr<NumberColumn>> numbers_;  // as leaves_.numbers
   std::vector<Field> fields_;                           // as leaves_.fields
 };
