@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/abi.h"
+#include "client/batch.h"
 #include "client/connection.h"
 #include "client/destination.h"
 #include "client/step_iterator.h"
@@ -16,13 +17,10 @@
 
 using headrace::Result;
 using headrace::Status;
-using headrace::client::Arrival;
-using headrace::client::Component;
 using headrace::client::Connection;
 using headrace::client::ConnectPolicy;
 using headrace::client::Destination;
 using headrace::client::StepIterator;
-using headrace::client::Strides;
 
 struct headrace_dataset {
   // Constant after headrace_connect.
@@ -36,41 +34,10 @@ struct headrace_dataset {
   std::vector<std::shared_ptr<Connection>> connections;  // guarded by mutex; by replica, null where not attached
 };
 
-struct headrace_batch {
-  // With room for what MeasureTensors works out, behind the object: one allocation a batch.
-  static headrace_batch* New(const std::shared_ptr<Connection>& connection, Arrival arrival) {
-    return new (connection->components().size()) headrace_batch{connection, std::move(arrival)};
-  }
-  static void operator delete(void* memory) { ::operator delete(memory); }
-
-  std::shared_ptr<Connection> connection;
-  Arrival arrival;
-  mutable std::atomic<uint64_t> checked = 0;  // bit i: tensor i's row splits are as they should be
-  mutable std::mutex mutex = {};
-  mutable std::vector<headrace::gpu::Stream> users = {};  // guarded by mutex; streams that use it, the last one last
-
-  const headrace::ring::SlotView& view() const { return arrival.view; }
-  const headrace::ring::ComponentExtent& extent(size_t i) const { return arrival.view.extents[i]; }
-  bool on_device(size_t i) const { return arrival.device_memory() != 0 && headrace::ring::GoesToDevice(extent(i)); }
-  size_t num_tensors() const { return connection->components().size(); }
-  Strides* strides() { return reinterpret_cast<Strides*>(this + 1); }
-  const Strides* strides() const { return reinterpret_cast<const Strides*>(this + 1); }
-
- private:
-  static void* operator new(size_t bytes, size_t tensors) { return ::operator new(bytes + tensors * sizeof(Strides)); }
-};
-
-struct FreeBatch {
-  void operator()(headrace_batch* batch) const { headrace_batch_free(batch); }
-};
-
 struct headrace_iterator {
   headrace_iterator(std::vector<std::shared_ptr<Connection>> connections, const headrace::ring::Position* start)
       : steps(std::move(connections), start) {}
   StepIterator steps;
-  // Of a step, while it is handed over; kept to save their allocations.
-  std::vector<Arrival> arrivals;
-  std::vector<std::unique_ptr<headrace_batch, FreeBatch>> batches;
 };
 
 namespace {
@@ -78,10 +45,8 @@ namespace {
 constexpr int32_t kCpu = 1;  // DLPack's kDLCPU and kDLCUDA
 constexpr int32_t kCuda = 2;
 
-using headrace::client::CheckRowSplits;
 using headrace::client::Fill;
 using headrace::client::Guard;
-using headrace::client::MeasureTensor;
 using headrace::client::Report;
 
 Result<std::unique_ptr<headrace_dataset>> Connect(const headrace_connect_options* options) {
@@ -123,53 +88,16 @@ Result<std::vector<std::shared_ptr<Connection>>> Attach(headrace_dataset& datase
   return attached;
 }
 
-// Which tensor of a batch an error is about.
-std::string Where(const headrace_batch& batch, size_t i) {
-  return "ring: component '" + batch.connection->components()[i].spec.name + "' of step " +
-         std::to_string(batch.view().step);
-}
-
-// Checks the shapes that the loader wrote against the tensors' bytes, and works out the strides.
-Status MeasureTensors(headrace_batch& batch) {
-  const std::vector<Component>& components = batch.connection->components();
-  for (size_t i = 0; i < components.size(); ++i) {
-    RETURN_IF_ERROR(MeasureTensor(components[i], batch.extent(i), &batch.strides()[i]), Where(batch, i));
-  }
-  return {};
-}
-
-// Checks the row splits of tensor i when it is first asked for.
-Status CheckRowSplitsOnce(const headrace_batch& batch, size_t i) {
-  const headrace::ring::ComponentExtent& extent = batch.extent(i);
-  // A bit for each of the first 64; those beyond are checked each time.
-  const uint64_t bit = i < 64 ? uint64_t{1} << i : 0;
-  if (extent.splits_offset == 0 || (batch.checked.load(std::memory_order_relaxed) & bit) != 0) return {};
-  RETURN_IF_ERROR(CheckRowSplits(batch.connection->components()[i], extent, batch.strides()[i], batch.view().data),
-                  Where(batch, i));
-  batch.checked.fetch_or(bit, std::memory_order_relaxed);
-  return {};
-}
-
-headrace_status NextStep(headrace_iterator* iterator, StepIterator::PartialStep partial, int64_t timeout_ms,
-                         headrace_batch** batches) {
-  auto outcome = iterator->steps.Next(partial, timeout_ms, &iterator->arrivals);
+[[gnu::hot]] headrace_status NextStep(headrace_iterator* iterator, StepIterator::PartialStep partial,
+                                      int64_t timeout_ms, headrace_batch** batches) {
+  const auto outcome = iterator->steps.Next(partial, timeout_ms, batches);
   if (!outcome.ok()) return Report(outcome.status());
-  if (*outcome == StepIterator::Outcome::kEnd) return HEADRACE_END;
-  if (*outcome == StepIterator::Outcome::kTimeout) return HEADRACE_TIMED_OUT;
-  const auto& connections = iterator->steps.connections();
-  auto& step = iterator->batches;
-  step.clear();
-  for (size_t i = 0; i < connections.size(); ++i) {
-    step.emplace_back(headrace_batch::New(connections[i], std::move(iterator->arrivals[i])));
+  switch (*outcome) {
+    case StepIterator::Outcome::kStep: return HEADRACE_OK;
+    case StepIterator::Outcome::kEnd: return HEADRACE_END;
+    case StepIterator::Outcome::kTimeout: return HEADRACE_TIMED_OUT;
   }
-  for (const auto& batch : step) {
-    const Status status = MeasureTensors(*batch);
-    if (status.ok()) continue;
-    step.clear();  // their slots go back now, not when somebody asks again
-    return Report(status);
-  }
-  for (size_t i = 0; i < step.size(); ++i) batches[i] = step[i].release();
-  return HEADRACE_OK;
+  return HEADRACE_INTERNAL;
 }
 
 }  // namespace
@@ -319,7 +247,7 @@ headrace_status headrace_iterator_position(const headrace_iterator* iterator, he
 void headrace_iterator_free(headrace_iterator* iterator) { delete iterator; }
 
 int32_t headrace_iterator_width(const headrace_iterator* iterator) {
-  return static_cast<int32_t>(iterator->steps.connections().size());
+  return static_cast<int32_t>(iterator->steps.width());
 }
 
 headrace_status headrace_next(headrace_iterator* iterator, int64_t timeout_ms, headrace_batch** batches) {
@@ -337,9 +265,7 @@ headrace_status headrace_next_as_optional(headrace_iterator* iterator, int64_t t
 }
 
 void headrace_batch_free(headrace_batch* batch) {
-  if (batch == nullptr) return;
-  batch->connection->Release(batch->arrival, batch->users);
-  delete batch;
+  if (batch != nullptr) headrace_batch::Free(batch);
 }
 
 int32_t headrace_batch_replica(const headrace_batch* batch) { return batch->connection->replica(); }
@@ -355,7 +281,7 @@ headrace_status headrace_batch_tensor(const headrace_batch* batch, int32_t index
           headrace::InvalidArgument("tensor " + std::to_string(index) + " of " + std::to_string(batch->num_tensors())));
     }
     const auto i = static_cast<size_t>(index);
-    if (const Status status = CheckRowSplitsOnce(*batch, i); !status.ok()) return Report(status);
+    if (const Status status = batch->CheckRowSplitsOnce(i); !status.ok()) return Report(status);
     const headrace::TensorSpec& spec = batch->connection->components()[i].spec;
     const headrace::ring::ComponentExtent& extent = batch->extent(i);
     const uint8_t* const slot = batch->view().data;

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "client/batch.h"
+
 namespace headrace::client {
 namespace {
 
@@ -56,8 +58,8 @@ Result<ring::HandshakeReply> AskLoader(const ConnectPolicy& policy) {
 Connection::Connection(const ConnectPolicy& policy, int replica, const Destination& to)
     : policy_(policy),
       replica_(replica),
-      to_(to),
-      socket_(policy.directory, {replica, to.reason, to.memory == MemoryKind::kDevice}) {}
+      socket_(policy.directory, {replica, to.reason, to.memory == MemoryKind::kDevice}),
+      to_(to) {}
 
 Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy, int replica, const Destination& to) {
   std::shared_ptr<Connection> connection(new Connection(policy, replica, to));
@@ -90,6 +92,7 @@ Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy
 }
 
 Connection::~Connection() {
+  delete TakeSpare();
   if (!IsForked()) return;
   // There is no thread to join, and no call of CUDA that may be made.
   static_cast<void>(prefetch_.release());
@@ -177,13 +180,19 @@ void Connection::StartPrefetch() {
   prefetch_ = std::make_unique<Prefetch>(buffers_.get(), std::move(ring), ahead);
 }
 
+Status Connection::Superseded() const {
+  return InvalidArgument("replica " + std::to_string(replica_) +
+                         ": this iterator was ended by the newer one, of epoch " + std::to_string(newest_epoch_) +
+                         ": a replica has one iterator at a time");
+}
+
 Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t timeout_ms, Arrival* arrival) {
-  if (iterator != newest_iterator_) {
-    return InvalidArgument("replica " + std::to_string(replica_) +
-                           ": this iterator was ended by the newer one, of epoch " + std::to_string(newest_epoch_) +
-                           ": a replica has one iterator at a time");
-  }
+  if (iterator != newest_iterator_) return Superseded();
   if (!to_.gpu) return NextInRing(newest_epoch_, timeout_ms, &arrival->view);
+  return NextOnGpu(timeout_ms, arrival);
+}
+
+Result<ring::RingReader::Outcome> Connection::NextOnGpu(int64_t timeout_ms, Arrival* arrival) {
   RETURN_IF_ERROR(CheckProcess());
   if (device_slots_ != nullptr) return NextInDeviceRing(timeout_ms, arrival);
   // After an error asking again may help, as it does without a GPU.

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,8 @@
 #include "client/loader_socket.h"
 #include "client/prefetch.h"
 #include "common/ring/reader.h"
+
+struct headrace_batch;
 
 namespace headrace::client {
 
@@ -67,9 +70,14 @@ class Connection {
   // RingReader::Next, which also notices that the loader has gone and waits for it to come back; of batches that go to
   // a GPU, Prefetch::Next. Errors: theirs; Unavailable if the loader stays away; InvalidArgument if a newer iterator
   // ended this one.
-  Result<ring::RingReader::Outcome> Next(uint64_t iterator, int64_t timeout_ms, Arrival* arrival);
+  [[gnu::hot]] Result<ring::RingReader::Outcome> Next(uint64_t iterator, int64_t timeout_ms, Arrival* arrival);
   // Gives a batch back, which was used on these streams of its GPU.
   void Release(const Arrival& arrival, std::span<const gpu::Stream> users = {});
+
+  // The object of a batch that was freed, kept for the next one, so that a trainer's loop allocates nothing; null:
+  // there is none. What KeepSpare returns, the one kept before, is the caller's. Any thread.
+  headrace_batch* TakeSpare() { return spare_.exchange(nullptr, std::memory_order_acq_rel); }
+  headrace_batch* KeepSpare(headrace_batch* batch) { return spare_.exchange(batch, std::memory_order_acq_rel); }
 
   // Of batches that lie on a GPU. REQUIRES: Arrival::device_memory() is not 0.
   int gpu() const { return *to_.gpu; }
@@ -83,7 +91,9 @@ class Connection {
 
  private:
   Connection(const ConnectPolicy& policy, int replica, const Destination& to);
-  Result<ring::RingReader::Outcome> NextInRing(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view);
+  [[gnu::hot]] Result<ring::RingReader::Outcome> NextInRing(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view);
+  [[gnu::cold, gnu::noinline]] Status Superseded() const;
+  Result<ring::RingReader::Outcome> NextOnGpu(int64_t timeout_ms, Arrival* arrival);
   // Of batches that the loader brings to the GPU.
   Result<ring::RingReader::Outcome> NextInDeviceRing(int64_t timeout_ms, Arrival* arrival);
   Status CheckLoader();
@@ -99,14 +109,16 @@ class Connection {
 
   const ConnectPolicy policy_;
   const int replica_;
-  const Destination to_;
   LoaderSocket socket_;
   ring::HandshakeReply reply_;
+  uint64_t ring_device_ = 0, ring_inode_ = 0;  // tell whether a loader that came back serves the same ring
+  // What each Next looks at, together.
   std::vector<Component> components_;
   std::unique_ptr<ring::RingReader> reader_;
-  uint64_t ring_device_ = 0, ring_inode_ = 0;  // tell whether a loader that came back serves the same ring
+  std::atomic<headrace_batch*> spare_{nullptr};
   uint64_t newest_epoch_ = 0;
   uint64_t newest_iterator_ = 0;
+  const Destination to_;
   uint64_t gone_since_ms_ = 0;  // 0: the loader is there
   const pid_t opened_by_ = getpid();
   // Of batches that lie in the loader's GPU memory. Slots go back in the ring while the mutex is held, so that none is

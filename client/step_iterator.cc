@@ -2,73 +2,93 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace headrace::client {
+namespace {
 
-StepIterator::StepIterator(std::vector<std::shared_ptr<Connection>> connections, const ring::Position* start)
-    : connections_(std::move(connections)) {
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+int64_t LeftMs(Clock::time_point deadline) {
+  return std::max<int64_t>(std::chrono::duration_cast<Milliseconds>(deadline - Clock::now()).count(), 0);
+}
+
+[[gnu::cold, gnu::noinline]] Status NotTogether(const headrace_batch& first, const headrace_batch& other) {
+  return Internal("replica " + std::to_string(first.connection->replica()) + " is at step " +
+                  std::to_string(first.view().step) + " and replica " + std::to_string(other.connection->replica()) +
+                  " at step " + std::to_string(other.view().step) +
+                  ": a worker's replicas must be read either together or each by its own iterator");
+}
+
+}  // namespace
+
+StepIterator::StepIterator(std::vector<std::shared_ptr<Connection>> connections, const ring::Position* start) {
+  for (auto& connection : connections) parts_.push_back({std::move(connection)});
   if (start != nullptr) {
     position_ = *start;
-    for (const auto& connection : connections_) numbers_.push_back(connection->StartIterationAt(*start));
+    for (Part& part : parts_) part.iterator = part.connection->StartIterationAt(*start);
   } else {
     // The same epoch for all, also where a trainer before us had started it for some of them only.
-    for (const auto& connection : connections_) position_.epoch = std::max(position_.epoch, connection->NextEpoch());
-    for (const auto& connection : connections_) numbers_.push_back(connection->StartIteration(position_.epoch));
+    for (const Part& part : parts_) position_.epoch = std::max(position_.epoch, part.connection->NextEpoch());
+    for (Part& part : parts_) part.iterator = part.connection->StartIteration(position_.epoch);
   }
-  position_.seed = connections_[0]->seed();
-  arrived_.reserve(connections_.size());
+  position_.seed = parts_[0].connection->seed();
 }
 
-StepIterator::~StepIterator() { End(); }
+StepIterator::~StepIterator() {
+  LetGo();
+  for (const Part& part : parts_) delete part.batch;
+}
 
-void StepIterator::End() {
-  for (size_t i = 0; i < arrived_.size(); ++i) connections_[i]->Release(arrived_[i]);
-  arrived_.clear();
+void StepIterator::LetGo() {
+  for (; arrived_ > 0; --arrived_) headrace_batch::Free(std::exchange(parts_[arrived_ - 1].batch, nullptr));
+}
+
+StepIterator::Outcome StepIterator::End() {
+  LetGo();
   ended_ = true;
+  return Outcome::kEnd;
 }
 
-Result<StepIterator::Outcome> StepIterator::Next(PartialStep partial, int64_t timeout_ms,
-                                                 std::vector<Arrival>* arrivals) {
-  using Clock = std::chrono::steady_clock;
-  if (ended_) return Outcome::kEnd;
-  // The clock is read only where more than one ring shares the time.
-  const bool timed = timeout_ms > 0 && connections_.size() > 1;
-  const Clock::time_point start = timed ? Clock::now() : Clock::time_point();
-  while (arrived_.size() < connections_.size()) {
-    const size_t i = arrived_.size();
-    int64_t left_ms = timeout_ms;
-    if (timed) {
-      left_ms -= std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count();
-      left_ms = std::max<int64_t>(left_ms, 0);
-    }
-    Arrival arrival;
-    ASSIGN_OR_RETURN(auto outcome, connections_[i]->Next(numbers_[i], left_ms, &arrival));
-    if (outcome == ring::RingReader::Outcome::kTimeout) return Outcome::kTimeout;
-    if (outcome == ring::RingReader::Outcome::kEndOfEpoch) {
-      End();
-      return Outcome::kEnd;
-    }
-    arrived_.push_back(std::move(arrival));
-  }
-  const uint64_t step = arrived_[0].view.step;
-  for (const Arrival& arrival : arrived_) {
-    if (arrival.view.step != step) {
-      return Internal("replica " + std::to_string(connections_[0]->replica()) + " is at step " + std::to_string(step) +
-                      " and replica " + std::to_string(connections_[&arrival - arrived_.data()]->replica()) +
-                      " at step " + std::to_string(arrival.view.step) +
-                      ": a worker's replicas must be read either together or each by its own iterator");
-    }
-  }
-  const bool is_partial = std::any_of(arrived_.begin(), arrived_.end(), [](const Arrival& arrival) {
-    return (arrival.view.flags & ring::kPartialStep) != 0;
-  });
-  if (is_partial && partial == PartialStep::kEnd) {
-    End();
+Result<StepIterator::Outcome> StepIterator::Next(PartialStep partial, int64_t timeout_ms, headrace_batch** batches) {
+  if (ended_) [[unlikely]]
     return Outcome::kEnd;
+  // The clock is read only where more than one ring shares the time.
+  const bool timed = timeout_ms > 0 && parts_.size() > 1;
+  Clock::time_point deadline;
+  if (timed) [[unlikely]]
+    deadline = Clock::now() + Milliseconds(std::min<int64_t>(timeout_ms, INT32_MAX));
+  for (; arrived_ < parts_.size(); ++arrived_) {
+    int64_t left_ms = timeout_ms;
+    if (timed) [[unlikely]]
+      left_ms = LeftMs(deadline);
+    Part& part = parts_[arrived_];
+    if (part.batch == nullptr) [[likely]]
+      part.batch = headrace_batch::New(part.connection);
+    ASSIGN_OR_RETURN(const auto outcome, part.connection->Next(part.iterator, left_ms, &part.batch->arrival));
+    if (outcome == ring::RingReader::Outcome::kTimeout) [[unlikely]]
+      return Outcome::kTimeout;
+    if (outcome == ring::RingReader::Outcome::kEndOfEpoch) [[unlikely]]
+      return End();
   }
+  const uint64_t step = parts_[0].batch->view().step;
+  uint32_t flags = 0;
+  for (const Part& part : parts_) {
+    if (part.batch->view().step != step) return NotTogether(*parts_[0].batch, *part.batch);
+    flags |= part.batch->view().flags;
+  }
+  if ((flags & ring::kPartialStep) != 0 && partial == PartialStep::kEnd) [[unlikely]]
+    return End();
   position_.step = step + 1;
-  arrivals->clear();
-  arrivals->swap(arrived_);
+  for (const Part& part : parts_) {
+    if (Status measured = part.batch->Measure(); !measured.ok()) [[unlikely]] {
+      LetGo();  // now, not when somebody asks again
+      return measured;
+    }
+  }
+  for (Part& part : parts_) *batches++ = std::exchange(part.batch, nullptr);
+  arrived_ = 0;
   return Outcome::kStep;
 }
 

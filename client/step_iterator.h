@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "client/batch.h"
 #include "client/connection.h"
 
 namespace headrace::client {
@@ -20,21 +21,29 @@ class StepIterator {
 
   enum class PartialStep { kEnd, kDeliver };
   enum class Outcome { kStep, kEnd, kTimeout };
-  // The next step, one batch for each connection, which the caller must release. What a time-out or an error finds of a
-  // step is kept for the next call.
-  Result<Outcome> Next(PartialStep partial, int64_t timeout_ms, std::vector<Arrival>* arrivals);
+  // The next step: a batch of each connection, which the caller must free, into `batches`. What a time-out or an error
+  // finds of a step is kept for the next call, but for a step that is Corrupt: its slots go back at once.
+  [[gnu::hot]] Result<Outcome> Next(PartialStep partial, int64_t timeout_ms, headrace_batch** batches);
 
   // Where the next step is.
   const ring::Position& position() const { return position_; }
-  const std::vector<std::shared_ptr<Connection>>& connections() const { return connections_; }
+  // Its connections.
+  size_t width() const { return parts_.size(); }
 
  private:
-  void End();
+  Outcome End();
+  // Gives back what has arrived of the next step.
+  void LetGo();
 
-  std::vector<std::shared_ptr<Connection>> connections_;
-  std::vector<uint64_t> numbers_;  // ours, of each connection's iterators
-  ring::Position position_;        // of the next step
-  std::vector<Arrival> arrived_;   // of the next step, of the first connections
+  struct Part {
+    std::shared_ptr<Connection> connection;
+    uint64_t iterator = 0;  // ours, of the connection's
+    // Of the next step. Behind `arrived_` it is null, or empty: a call before found none to fill it.
+    headrace_batch* batch = nullptr;
+  };
+  std::vector<Part> parts_;
+  size_t arrived_ = 0;       // parts whose batch of the next step is there
+  ring::Position position_;  // of the next step
   bool ended_ = false;
 };
 

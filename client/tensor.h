@@ -12,9 +12,9 @@ namespace headrace::client {
 // [number of values, shape[2], ...].
 using Strides = std::array<int64_t, ring::kMaxDims>;
 
-// Works out the strides. Looks at no memory of the slot. Errors: Corrupt, if the shape is not the component's, or its
-// bytes are not what the shape takes. REQUIRES: the extent is of a SlotView.
-Status MeasureTensor(const Component& component, const ring::ComponentExtent& extent, Strides* strides);
+// Works out the strides. Looks at no memory of the slot. False: the shape is not the component's, or its bytes are not
+// what the shape takes. REQUIRES: the extent is of a SlotView.
+[[gnu::hot]] bool MeasureTensor(const Component& component, const ring::ComponentExtent& extent, Strides* strides);
 
 // The row splits of a component of variable length; null for others.
 const int64_t* RowSplits(const ring::ComponentExtent& extent, const uint8_t* slot);

@@ -7,6 +7,7 @@ set_target_properties(ring_loader PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BI
 headrace_test(client/client DEPS headrace::client fakes_fake_loader)
 target_compile_definitions(client_client_test PRIVATE HEADRACE_RING_LOADER="$<TARGET_FILE:ring_loader>")
 add_dependencies(client_client_test ring_loader)
+headrace_test(client/threads DEPS headrace::client fakes_fake_loader)
 headrace_test(client/variable DEPS headrace::client fakes_fake_loader)
 
 # With GPU memory, against the stand-in driver of device.cmake.

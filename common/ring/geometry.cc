@@ -55,25 +55,21 @@ std::optional<uint64_t> NumSplits(const ComponentExtent& extent) {
   return static_cast<uint64_t>(rows) + 1;
 }
 
-Status CheckExtent(const ComponentExtent& extent, const Geometry& geometry) {
-  const auto is_inside = [](uint64_t stride, uint64_t offset, uint64_t bytes) {
-    return offset % kTensorAlign == 0 && offset <= stride && bytes <= stride - offset;
-  };
-  const uint64_t slot_stride = geometry.slot_stride;
-  const auto fits = [&](uint64_t offset, uint64_t bytes) { return is_inside(slot_stride, offset, bytes); };
-  if (!is_inside(geometry.device_slot_stride, extent.device_offset, extent.device_bytes)) {
+bool SplitsAreInside(uint64_t slot_stride, const ComponentExtent& extent) {
+  const std::optional<uint64_t> splits = NumSplits(extent);
+  return splits && *splits <= slot_stride / sizeof(int64_t) &&
+         IsInside(slot_stride, extent.splits_offset, *splits * sizeof(int64_t));
+}
+
+Status DoesNotFit(const ComponentExtent& extent, const Geometry& geometry) {
+  if (!IsInside(geometry.device_slot_stride, extent.device_offset, extent.device_bytes)) {
     return Corrupt(std::to_string(extent.device_bytes) + " bytes at " + std::to_string(extent.device_offset) +
                    " do not fit a GPU's slot of " + std::to_string(geometry.device_slot_stride));
   }
-  bool good = extent.ndim <= kMaxDims && fits(extent.offset, extent.bytes);
-  if (good && extent.splits_offset != 0) {
-    const std::optional<uint64_t> splits = NumSplits(extent);
-    good = splits && *splits <= slot_stride / sizeof(int64_t) && fits(extent.splits_offset, *splits * sizeof(int64_t));
-  }
-  if (good) return {};
   return Corrupt(std::to_string(extent.bytes) + " bytes at " + std::to_string(extent.offset) + ", in " +
                  std::to_string(extent.ndim) + " dimensions, with row splits at " +
-                 std::to_string(extent.splits_offset) + ", do not fit a slot of " + std::to_string(slot_stride));
+                 std::to_string(extent.splits_offset) + ", do not fit a slot of " +
+                 std::to_string(geometry.slot_stride));
 }
 
 Result<Geometry> CheckHeader(const uint8_t* base, size_t bytes) {

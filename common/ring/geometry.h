@@ -47,9 +47,21 @@ Result<Geometry> MakeGeometry(uint64_t slot_count, uint64_t slot_bytes, uint32_t
 // such component.
 std::optional<uint64_t> NumSplits(const ComponentExtent& extent);
 
-// Checks that a component that another process wrote lies within a slot, here and in GPU memory. Its dims are looked at
-// only where row_splits depend on them, and no memory of the slot is. Errors: Corrupt.
-Status CheckExtent(const ComponentExtent& extent, const Geometry& geometry);
+// Whether these bytes lie within a slot, and are aligned as tensors are.
+inline bool IsInside(uint64_t slot_stride, uint64_t offset, uint64_t bytes) {
+  return offset % kTensorAlign == 0 && offset <= slot_stride && bytes <= slot_stride - offset;
+}
+// The same of the row_splits of a component that has some.
+bool SplitsAreInside(uint64_t slot_stride, const ComponentExtent& extent);
+// Whether a component that another process wrote lies within a slot, here and in GPU memory. Its dims are looked at
+// only where row_splits depend on them, and no memory of the slot is.
+inline bool FitsSlot(const ComponentExtent& extent, const Geometry& geometry) {
+  return extent.ndim <= kMaxDims && IsInside(geometry.slot_stride, extent.offset, extent.bytes) &&
+         IsInside(geometry.device_slot_stride, extent.device_offset, extent.device_bytes) &&
+         (extent.splits_offset == 0 || SplitsAreInside(geometry.slot_stride, extent));
+}
+// Corrupt, of a component that does not.
+[[gnu::cold]] Status DoesNotFit(const ComponentExtent& extent, const Geometry& geometry);
 
 // Checks `bytes` foreign bytes at `base` for a ring: magic, version, geometry, counters. Never reads past `bytes`.
 // REQUIRES: base is aligned to pages. Errors: Corrupt naming the field and its value.

@@ -9,9 +9,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "common/ring/futex.h"
@@ -34,10 +32,20 @@ struct RingReader::Impl {
   // The batch in a slot: copied out of the ring when it is read, since its descriptor may be used anew while it is
   // held.
   struct Record {
-    uint64_t batch = 0;
-    bool held = false;  // by the trainer; written by whoever has the batch
-    SlotDescriptor descriptor{};
-    std::vector<ComponentExtent> extents;
+    SlotView view;  // its slot, data and extents are constant after Attach
+    ComponentExtent* extents = nullptr;
+    uint64_t seeks = 0;  // SlotDescriptor's
+    bool held = false;   // by the trainer; written by whoever has the batch
+
+    void Describe(uint64_t batch, const SlotDescriptor& descriptor) {
+      view.batch = batch;
+      view.epoch = descriptor.epoch;
+      view.step = descriptor.step;
+      view.rows = descriptor.rows;
+      view.flags = static_cast<uint32_t>(descriptor.flags);
+      view.device_ring = descriptor.device_ring;
+      seeks = descriptor.seeks;
+    }
   };
 
   // Constant after Attach.
@@ -45,16 +53,18 @@ struct RingReader::Impl {
   bool mapped = false;
   Geometry geometry;
 
-  std::vector<Record> records;  // by slot
+  std::vector<Record> records;           // by slot
+  std::vector<ComponentExtent> extents;  // of all records
 
   // Of the thread that calls Next.
-  std::deque<uint32_t> backlog;  // slots of batches that the client before us had not given back, oldest first
-  uint64_t cursor = 0;           // the batch that Next looks at after the backlog
-  uint64_t published_seen = 0;   // saves reading the loader's cache line while batches are ready
-  uint64_t epochs_over = 0;      // every epoch below this one is over
-  uint64_t held_since_ns = 0;    // when all slots were first found held; 0: they are not
-  uint64_t epoch = 0;            // of the newest iterator
-  uint64_t seeks = 0;            // when it started
+  std::vector<uint32_t> backlog;  // slots of batches that the client before us had not given back, newest first
+  uint64_t cursor = 0;            // the batch that Next looks at after the backlog
+  uint64_t published_seen = 0;    // saves reading the loader's cache line while batches are ready
+  bool failed_seen = false;       // before published_seen: what was published before the failure is delivered first
+  uint64_t epochs_over = 0;       // every epoch below this one is over
+  uint64_t held_since_ns = 0;     // when all slots were first found held; 0: they are not
+  uint64_t epoch = 0;             // of the newest iterator
+  uint64_t seeks = 0;             // when it started
   std::function<void(uint32_t)> on_skip;
 
   std::mutex mutex;
@@ -67,7 +77,8 @@ struct RingReader::Impl {
 
   RingHeader& header() { return *reinterpret_cast<RingHeader*>(base); }
 
-  Status LoaderError() {
+  // What errors need is kept out of what runs for each batch: that is short, and its stack small.
+  [[gnu::cold, gnu::noinline]] Status LoaderError() {
     char text[kMaxErrorBytes];
     std::memcpy(text, header().error, sizeof(text));
     text[kMaxErrorBytes - 1] = '\0';
@@ -80,8 +91,15 @@ struct RingReader::Impl {
     const uint64_t published = header().published.load(std::memory_order_acquire);
     released = header().released.load(std::memory_order_relaxed);
     cursor = published_seen = published;
+    extents.resize(slot_count * geometry.component_count);
     records.resize(slot_count);
-    for (Record& record : records) record.extents.resize(geometry.component_count);
+    for (uint64_t slot = 0; slot < slot_count; ++slot) {
+      Record& record = records[slot];
+      record.extents = extents.data() + slot * geometry.component_count;
+      record.view.slot = static_cast<uint32_t>(slot);
+      record.view.data = geometry.slot(base, slot);
+      record.view.extents = {record.extents, geometry.component_count};
+    }
 
     // The loader's slots: given back, and not yet used for one of the batches published.
     std::vector<bool> free(slot_count);
@@ -97,19 +115,19 @@ struct RingReader::Impl {
     std::vector<bool> known(slot_count);
     const uint64_t oldest = published > slot_count ? published - slot_count : 0;
     for (uint64_t batch = published; batch-- > oldest;) {
-      Record copy;
-      copy.batch = batch;
-      copy.extents.resize(geometry.component_count);
-      CopyShared(&copy.descriptor, geometry.descriptor(base, batch), sizeof(SlotDescriptor));
-      CopyShared(copy.extents.data(), geometry.extents(base, batch), copy.extents.size() * sizeof(ComponentExtent));
+      SlotDescriptor descriptor;
+      std::vector<ComponentExtent> copy(geometry.component_count);
+      CopyShared(&descriptor, geometry.descriptor(base, batch), sizeof(descriptor));
+      CopyShared(copy.data(), geometry.extents(base, batch), copy.size() * sizeof(ComponentExtent));
       // Batch + slot_count has the same descriptor: the loader may write it once all before are published and a slot is
       // there for it.
       const bool own = released <= batch || header().published.load(std::memory_order_acquire) < batch + slot_count;
-      const uint64_t slot = copy.descriptor.slot;
+      const uint64_t slot = descriptor.slot;
       if (!own || slot >= slot_count || free[slot] || known[slot]) continue;
       known[slot] = true;
-      records[slot] = std::move(copy);
-      backlog.push_front(static_cast<uint32_t>(slot));
+      records[slot].Describe(batch, descriptor);
+      std::copy(copy.begin(), copy.end(), records[slot].extents);
+      backlog.push_back(static_cast<uint32_t>(slot));
     }
     for (uint32_t slot = 0; slot < slot_count; ++slot) {
       if (!free[slot] && !known[slot]) GiveBack(slot);
@@ -117,36 +135,43 @@ struct RingReader::Impl {
     return {};
   }
 
-  // The slot of the next batch, with its record filled in; nothing if none is ready. Errors: Corrupt.
-  Result<std::optional<uint32_t>> Front() {
-    if (!backlog.empty()) return std::optional<uint32_t>(backlog.front());
-    if (cursor == published_seen) {
-      const uint64_t published = header().published.load(std::memory_order_acquire);
-      if (published - cursor > geometry.slot_count) {
-        return Corrupt("ring header: published is " + std::to_string(published) + " where the reader is at " +
-                       std::to_string(cursor) + " of " + std::to_string(geometry.slot_count) + " slots");
-      }
-      published_seen = published;
-      if (cursor == published) return std::optional<uint32_t>();
-    }
-    const SlotDescriptor& descriptor = *geometry.descriptor(base, cursor);
-    const uint64_t slot = descriptor.slot;
-    if (slot >= geometry.slot_count || records[slot].held) {
-      return Corrupt("ring: batch " + std::to_string(cursor) + " lies in slot " + std::to_string(slot) + " of " +
-                     std::to_string(geometry.slot_count) + ", which is held or not there");
-    }
-    Record& record = records[slot];
-    record.batch = cursor;
-    record.descriptor = descriptor;
-    std::copy_n(geometry.extents(base, cursor), geometry.component_count, record.extents.begin());
-    return std::optional<uint32_t>(static_cast<uint32_t>(slot));
+  [[gnu::cold, gnu::noinline]] Status BadCount(uint64_t published) const {
+    return Corrupt("ring header: published is " + std::to_string(published) + " where the reader is at " +
+                   std::to_string(cursor) + " of " + std::to_string(geometry.slot_count) + " slots");
+  }
+  [[gnu::cold, gnu::noinline]] Status BadSlot(uint64_t slot) const {
+    return Corrupt("ring: batch " + std::to_string(cursor) + " lies in slot " + std::to_string(slot) + " of " +
+                   std::to_string(geometry.slot_count) + ", which is held or not there");
   }
 
-  // Whether the batch in `slot` was published for an older iterator.
-  bool Stale(uint32_t slot) const {
-    const SlotDescriptor& batch = records[slot].descriptor;
-    return batch.seeks < seeks || batch.epoch < epoch;
+  // The record of the next batch, filled in; null if none is ready. Errors: Corrupt.
+  [[gnu::hot]] Result<Record*> Front() {
+    if (!backlog.empty()) [[unlikely]]
+      return &records[backlog.back()];
+    if (cursor == published_seen) {
+      failed_seen = header().failed.load(std::memory_order_acquire) != 0;
+      const uint64_t published = header().published.load(std::memory_order_acquire);
+      if (published - cursor > geometry.slot_count) {
+        return BadCount(published);
+      }
+      published_seen = published;
+      if (cursor == published) return nullptr;
+    }
+    const SlotDescriptor& descriptor = *geometry.descriptor(base, cursor);
+    // Read once: what is checked is what is used, whoever writes there meanwhile.
+    const uint64_t slot = __atomic_load_n(&descriptor.slot, __ATOMIC_RELAXED);
+    if (slot >= geometry.slot_count || records[slot].held) {
+      return BadSlot(slot);
+    }
+    Record& record = records[slot];
+    record.Describe(cursor, descriptor);
+    const ComponentExtent* const shared = geometry.extents(base, cursor);
+    for (uint32_t i = 0; i < geometry.component_count; ++i) record.extents[i] = shared[i];
+    return &record;
   }
+
+  // Whether the batch was published for an older iterator.
+  bool Stale(const Record& record) const { return record.seeks < seeks || record.view.epoch < epoch; }
 
   // Tells the loader where the newest iterator starts, and releases what was published for older ones.
   void Request(uint64_t wanted_epoch, const Position* seek) {
@@ -167,9 +192,9 @@ struct RingReader::Impl {
     epoch = wanted_epoch;
     seeks = to.seeks.load(std::memory_order_relaxed);
     while (true) {
-      auto slot = Front();
-      if (!slot.ok() || !*slot || !Stale(**slot)) break;  // Next reports the error
-      Skip(**slot);
+      auto record = Front();
+      if (!record.ok() || *record == nullptr || !Stale(**record)) break;  // Next reports the error
+      Skip(**record);
     }
     // Also where nothing was released: the loader may wait to publish a step of the old epoch.
     WakeIfWaiting(to.loader_waiting, to.released);
@@ -180,33 +205,30 @@ struct RingReader::Impl {
     if (backlog.empty()) {
       cursor += 1;
     } else {
-      backlog.pop_front();
+      backlog.pop_back();
     }
   }
 
-  void Skip(uint32_t slot) {
+  void Skip(const Record& record) {
     Advance();
-    if (on_skip) on_skip(slot);
-    GiveBack(slot);
+    if (on_skip) on_skip(record.view.slot);
+    GiveBack(record.view.slot);
   }
 
-  Status View(uint32_t slot, SlotView* view) {
-    const Record& record = records[slot];
-    for (size_t i = 0; i < record.extents.size(); ++i) {
-      const Status good = CheckExtent(record.extents[i], geometry);
-      if (good.ok()) continue;
-      return good.WithContext("ring: batch " + std::to_string(record.batch) + ", component " + std::to_string(i));
+  bool FitsItsSlot(const Record& record) const {
+    for (uint32_t i = 0; i < geometry.component_count; ++i) {
+      if (!FitsSlot(record.extents[i], geometry)) [[unlikely]]
+        return false;
     }
-    view->batch = record.batch;
-    view->slot = slot;
-    view->epoch = record.descriptor.epoch;
-    view->step = record.descriptor.step;
-    view->rows = record.descriptor.rows;
-    view->flags = static_cast<uint32_t>(record.descriptor.flags);
-    view->device_ring = record.descriptor.device_ring;
-    view->extents = record.extents;
-    view->data = geometry.slot(base, slot);
-    return {};
+    return true;
+  }
+  // Corrupt, of a batch that does not fit its slot.
+  [[gnu::cold, gnu::noinline]] Status DoesNotFit(const Record& record) const {
+    const auto fits = [this](const ComponentExtent& extent) { return FitsSlot(extent, geometry); };
+    const auto misfit = std::find_if_not(record.view.extents.begin(), record.view.extents.end(), fits);
+    return ring::DoesNotFit(*misfit, geometry)
+        .WithContext("ring: batch " + std::to_string(record.view.batch) + ", component " +
+                     std::to_string(misfit - record.view.extents.begin()));
   }
 
   void GiveBack(uint32_t slot) {
@@ -242,6 +264,40 @@ struct RingReader::Impl {
     uint64_t wait_ns = std::min(grace_end, deadline_ns) - std::min(now, deadline_ns);
     freed.wait_for(lock, std::chrono::nanoseconds(wait_ns), [&] { return !AllHeld(); });
     return true;
+  }
+
+  // While Next waits.
+  struct Wait {
+    int timeout_ms;
+    int rounds = 0;
+    uint64_t deadline_ns = 0;  // 0: not asked for yet
+  };
+  // Of a ring with nothing to read: spins at first, then sleeps for a while. Whether the time is over. Errors:
+  // Exhausted. Apart from Next, which then is short where a batch is ready.
+  [[gnu::noinline]] Result<bool> Await(Wait* wait) {
+    if (wait->rounds++ < kSpinRounds && wait->timeout_ms != 0) {
+      CpuRelax();
+      return false;
+    }
+    RingHeader& shared = header();
+    if (shared.batches_wanted.load(std::memory_order_relaxed) <= cursor) {
+      shared.batches_wanted.store(cursor + 1, std::memory_order_seq_cst);
+      WakeIfWaiting(shared.loader_waiting, shared.released);
+    }
+    const uint64_t now = MonotonicNs();
+    uint64_t& deadline_ns = wait->deadline_ns;
+    if (deadline_ns == 0) deadline_ns = now + static_cast<uint64_t>(std::max(wait->timeout_ms, 0)) * 1000000u;
+    ASSIGN_OR_RETURN(const bool held, WaitWhileAllHeld(deadline_ns));
+    if (now >= deadline_ns) return true;
+    if (held) return false;
+    const int left_ms = static_cast<int>((deadline_ns - now + 999999u) / 1000000u);
+    shared.client_waiting.store(1, std::memory_order_seq_cst);
+    if (shared.published.load(std::memory_order_seq_cst) == cursor) {
+      FutexWait(shared.published, cursor, std::min(left_ms, kSleepSliceMs));
+    }
+    shared.client_waiting.store(0, std::memory_order_relaxed);
+    Add(shared.trainer_wait_ns, MonotonicNs() - now);
+    return false;
   }
 };
 
@@ -316,62 +372,41 @@ void RingReader::StartIterationAt(const Position& start) { impl_->Request(start.
 
 Result<RingReader::Outcome> RingReader::Next(uint64_t epoch, int timeout_ms, SlotView* view) {
   Impl& impl = *impl_;
-  uint64_t deadline_ns = 0;
-  for (int round = 0;; ++round) {
-    if (epoch < impl.epochs_over || epoch != impl.epoch) return Outcome::kEndOfEpoch;
-    // Read before `published`: what was published before the failure is delivered first.
-    const bool failed = header_->failed.load(std::memory_order_acquire) != 0;
-    ASSIGN_OR_RETURN(auto slot, impl.Front());
-    if (slot) {
-      const SlotDescriptor& descriptor = impl.records[*slot].descriptor;
-      if (impl.Stale(*slot)) {
-        impl.Skip(*slot);
-        continue;
-      }
-      if (descriptor.epoch > epoch) {
-        impl.epochs_over = epoch + 1;
-        return Outcome::kEndOfEpoch;
-      }
-      if ((descriptor.flags & kEndOfEpoch) != 0) {
-        impl.epochs_over = epoch + 1;
-        impl.Skip(*slot);
-        return Outcome::kEndOfEpoch;
-      }
-      RETURN_IF_ERROR(impl.View(*slot, view));
-      impl.Advance();
-      impl.records[*slot].held = true;
-      impl.held_since_ns = 0;
-      Add(header_->batches_read, 1);
-      return Outcome::kBatch;
-    }
-    if (failed) return impl.LoaderError();
-    if (round < kSpinRounds && timeout_ms != 0) {
-      CpuRelax();
+  Impl::Wait wait{timeout_ms};
+  while (true) {
+    if (epoch < impl.epochs_over || epoch != impl.epoch) [[unlikely]]
+      return Outcome::kEndOfEpoch;
+    ASSIGN_OR_RETURN(Impl::Record* const record, impl.Front());
+    if (record == nullptr) [[unlikely]] {
+      if (impl.failed_seen) return impl.LoaderError();
+      ASSIGN_OR_RETURN(const bool over, impl.Await(&wait));
+      if (over) return Outcome::kTimeout;
       continue;
     }
-    if (header_->batches_wanted.load(std::memory_order_relaxed) <= impl.cursor) {
-      header_->batches_wanted.store(impl.cursor + 1, std::memory_order_seq_cst);
-      WakeIfWaiting(header_->loader_waiting, header_->released);
+    if (impl.Stale(*record)) [[unlikely]] {
+      impl.Skip(*record);
+      continue;
     }
-    const uint64_t now = MonotonicNs();
-    if (deadline_ns == 0) deadline_ns = now + static_cast<uint64_t>(std::max(timeout_ms, 0)) * 1000000u;
-    ASSIGN_OR_RETURN(bool held, impl.WaitWhileAllHeld(deadline_ns));
-    if (now >= deadline_ns) return Outcome::kTimeout;
-    if (held) continue;
-    const int left_ms = static_cast<int>((deadline_ns - now + 999999u) / 1000000u);
-    header_->client_waiting.store(1, std::memory_order_seq_cst);
-    if (header_->published.load(std::memory_order_seq_cst) == impl.cursor) {
-      FutexWait(header_->published, impl.cursor, std::min(left_ms, kSleepSliceMs));
+    const bool is_end = (record->view.flags & kEndOfEpoch) != 0;
+    if (is_end || record->view.epoch > epoch) [[unlikely]] {
+      impl.epochs_over = epoch + 1;
+      if (record->view.epoch == epoch) impl.Skip(*record);
+      return Outcome::kEndOfEpoch;
     }
-    header_->client_waiting.store(0, std::memory_order_relaxed);
-    Add(header_->trainer_wait_ns, MonotonicNs() - now);
+    if (!impl.FitsItsSlot(*record)) return impl.DoesNotFit(*record);
+    impl.Advance();
+    record->held = true;
+    impl.held_since_ns = 0;
+    Add(header_->batches_read, 1);
+    *view = record->view;
+    return Outcome::kBatch;
   }
 }
 
 void RingReader::Release(const SlotView& view) {
   if (view.slot >= impl_->records.size()) return;
   Impl::Record& record = impl_->records[view.slot];
-  if (!record.held || record.batch != view.batch) return;
+  if (!record.held || record.view.batch != view.batch) return;
   record.held = false;
   impl_->GiveBack(view.slot);
 }

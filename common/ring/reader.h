@@ -57,7 +57,7 @@ class RingReader {
   // An epoch that is over stays over, and so does one that a newer iterator has cut short.
   // Errors: the loader's own (its code and message) once it has failed and all that it published before is read;
   // Exhausted if all slots are held unreleased and kHeldGraceMs have not changed that; Corrupt.
-  Result<Outcome> Next(uint64_t epoch, int timeout_ms, SlotView* view);
+  [[gnu::hot]] Result<Outcome> Next(uint64_t epoch, int timeout_ms, SlotView* view);
   // Gives the slot back. A batch that is not held is ignored.
   void Release(const SlotView& view);
 

@@ -87,7 +87,7 @@ struct RingWriter::Impl {
   // Of those whose descriptor is still their own: see RingReader::Impl::TakeStock, of which this is the other side.
   void FindClientsExtents(uint64_t released) {
     clients_extents.assign(geometry.slot_count, {});
-    const auto fits = [this](const ComponentExtent& extent) { return CheckExtent(extent, geometry).ok(); };
+    const auto fits = [this](const ComponentExtent& extent) { return FitsSlot(extent, geometry); };
     const uint64_t oldest = published > geometry.slot_count ? published - geometry.slot_count : 0;
     for (uint64_t batch = oldest; batch < published; ++batch) {
       const uint64_t slot = geometry.descriptor(base, batch)->slot;

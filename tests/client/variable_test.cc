@@ -180,6 +180,21 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenSplits,
                                                      "row split 4 of 4 is 1, the one before 1, and there "
                                                      "are 2 values"}));
 
+// The object of a batch that is freed is used again for the next one.
+TEST_F(VariableTest, TheSplitsOfEachBatchAreChecked) {
+  options_.spoil = [batches = 0](uint8_t* slot, std::vector<ComponentExtent>& extents) mutable {
+    if (batches++ == 1) reinterpret_cast<int64_t*>(slot + extents[kText].splits_offset)[0] = 1;
+  };
+  headrace_tensor tensor{};
+  tensor.size = sizeof tensor;
+  ASSERT_EQ(FirstBatch(), HEADRACE_OK) << headrace_last_error();
+  EXPECT_EQ(headrace_batch_tensor(batch_, kText, &tensor), HEADRACE_OK) << headrace_last_error();
+  ASSERT_EQ(Next(), HEADRACE_OK);
+  EXPECT_EQ(headrace_batch_tensor(batch_, kText, &tensor), HEADRACE_CORRUPT);
+  ASSERT_EQ(Next(), HEADRACE_OK);
+  EXPECT_EQ(headrace_batch_tensor(batch_, kText, &tensor), HEADRACE_OK) << headrace_last_error();
+}
+
 // Whoever goes on after the error, or does not ask again, keeps nothing from the loader.
 TEST_F(VariableTest, ABatchThatIsAnErrorGivesItsSlotBack) {
   options_.spoil = [](uint8_t*, std::vector<ComponentExtent>& extents) { extents[kBoxes].bytes -= 4; };

@@ -221,8 +221,23 @@ class ReplicaDataset:
             tensor = tensor_of(buffer)
             return tensor if isinstance(tensor, Ragged) else tensor.numpy()
 
-        names = tuple(self._dataset._index)
-        return self._epochs.start(lambda iterator, _: _native.NumpyIterator(iterator, names, numpy.asarray, convert))
+        specs = self._dataset._specs
+        dtypes = tuple(numpy.dtype(spec.dtype) if _numpy_has(spec) else None for spec in specs.values())
+        arguments = (tuple(specs), dtypes, _numpy_api(), numpy.ndarray, convert)
+        return self._epochs.start(lambda iterator, _: _native.NumpyIterator(iterator, *arguments))
+
+
+def _numpy_has(spec: TensorSpec) -> bool:
+    return not spec.ragged and spec.dtype not in ("string", "bfloat16")
+
+
+def _numpy_api() -> Any:
+    """The capsule with the functions of numpy's C API."""
+    try:
+        from numpy._core import _multiarray_umath
+    except ImportError:  # numpy before 2
+        from numpy.core import _multiarray_umath
+    return _multiarray_umath._ARRAY_API
 
 
 class DistributedDataset:

@@ -18,6 +18,7 @@
 #include "client/python/src/array_struct.h"
 #include "client/python/src/dlpack.h"
 #include "client/python/src/errors.h"
+#include "client/python/src/numpy_array.h"
 #include "client/python/src/serve.h"
 #include "headrace/client.h"
 
@@ -187,11 +188,23 @@ PyType_Slot memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(Memory::
 struct Batch {
   SharedBatch handle;
 
-  Buffer At(int32_t index) const {
-    Buffer buffer{handle, {}, {}, false, index};
-    buffer.tensor.size = sizeof(headrace_tensor);
-    Check(headrace_batch_tensor(handle.get(), index, &buffer.tensor));
-    return buffer;
+  headrace_tensor Tensor(int32_t index) const {
+    headrace_tensor tensor{};
+    tensor.size = sizeof(tensor);
+    Check(headrace_batch_tensor(handle.get(), index, &tensor));
+    return tensor;
+  }
+  Buffer At(int32_t index) const { return {handle, Tensor(index), {}, false, index}; }
+
+  // A capsule that keeps the batch.
+  nb::object Owner() const {
+    auto owner = std::make_unique<SharedBatch>(handle);
+    PyObject* capsule = PyCapsule_New(owner.get(), nullptr, [](PyObject* self) {
+      delete static_cast<SharedBatch*>(PyCapsule_GetPointer(self, nullptr));
+    });
+    if (capsule == nullptr) throw nb::python_error();
+    owner.release();
+    return nb::steal(capsule);
   }
 };
 
@@ -258,11 +271,18 @@ class Iterator {
 // batch; `convert` makes of any other Buffer what takes its place.
 class NumpyIterator {
  public:
-  NumpyIterator(Iterator iterator, nb::tuple names, nb::object asarray, nb::object convert)
+  // `dtypes`: numpy's of each component, None where it has none. `api`, `ndarray`: see NumpyArrays.
+  NumpyIterator(Iterator iterator, nb::tuple names, nb::tuple dtypes, nb::object api, nb::object ndarray,
+                nb::object convert)
       : iterator_(std::move(iterator)),
         names_(std::move(names)),
-        asarray_(std::move(asarray)),
-        convert_(std::move(convert)) {}
+        dtypes_(std::move(dtypes)),
+        api_(std::move(api)),
+        ndarray_(std::move(ndarray)),
+        convert_(std::move(convert)),
+        numpy_(api_.ptr(), ndarray_.ptr()) {
+    if (!numpy_.ok()) throw nb::python_error();
+  }
 
   // Python's tp_iternext: null, with no error set, at the end.
   static PyObject* Next(PyObject* self) noexcept {
@@ -282,19 +302,28 @@ class NumpyIterator {
   PyObject* Next() {
     const Batch batch = iterator_.NextOfReplica();
     if (batch.handle == nullptr) return nullptr;
+    const nb::object owner = batch.Owner();
     nb::dict arrays;
     for (size_t i = 0; i < names_.size(); ++i) {
-      Buffer buffer = batch.At(static_cast<int32_t>(i));
-      const nb::object& make = buffer.is_plain() && buffer.tensor.row_splits == nullptr ? asarray_ : convert_;
-      arrays[names_[i]] = make(nb::cast(std::move(buffer)));
+      const auto index = static_cast<int32_t>(i);
+      const headrace_tensor tensor = batch.Tensor(index);
+      const bool plain = tensor.device_type == kDLCPU && tensor.row_splits == nullptr && !dtypes_[i].is_none();
+      const nb::object value = plain ? nb::steal(numpy_.Make(nb::handle(dtypes_[i]).ptr(), tensor, owner.ptr()))
+                                     : convert_(nb::cast(batch.At(index)));
+      if (!value.is_valid() || PyDict_SetItem(arrays.ptr(), nb::handle(names_[i]).ptr(), value.ptr()) != 0) {
+        throw nb::python_error();
+      }
     }
     return arrays.release().ptr();
   }
 
   Iterator iterator_;
   nb::tuple names_;
-  nb::object asarray_;
+  nb::tuple dtypes_;
+  nb::object api_;
+  nb::object ndarray_;
   nb::object convert_;
+  NumpyArrays numpy_;
 };
 
 PyType_Slot numpy_iterator_slots[] = {
@@ -427,7 +456,8 @@ NB_MODULE(_native, module) {
       .def("position", &Iterator::At);
 
   nb::class_<NumpyIterator>(module, "NumpyIterator", nb::type_slots(numpy_iterator_slots))
-      .def(nb::init<Iterator, nb::tuple, nb::object, nb::object>(), "iterator"_a, "names"_a, "asarray"_a, "convert"_a);
+      .def(nb::init<Iterator, nb::tuple, nb::tuple, nb::object, nb::object, nb::object>(), "iterator"_a, "names"_a,
+           "dtypes"_a, "api"_a, "ndarray"_a, "convert"_a);
 
   nb::class_<Dataset>(module, "Dataset")
       .def_static("connect", &Dataset::Connect, "directory"_a.none(), "timeout_ms"_a, "takes_device"_a, "gpus"_a,

@@ -1,0 +1,48 @@
+// Numpy arrays over memory of a batch, without a step in Python.
+//
+// By numpy's C API, whose table of functions is that of the numpy which is there when it runs: the places in it never
+// change ("NumPy C API: ABI" in its documentation; pybind11 goes the same way). So none is needed to build.
+#pragma once
+
+#include <Python.h>
+
+#include "headrace/client.h"
+
+namespace headrace::python {
+
+class NumpyArrays {
+ public:
+  // `api`: numpy's capsule _ARRAY_API. `ndarray`: its class. Both are borrowed, for as long as arrays are made.
+  // Null `ok()` with Python's error set, if the capsule is none.
+  NumpyArrays(PyObject* api, PyObject* ndarray)
+      : table_(static_cast<void**>(PyCapsule_GetPointer(api, nullptr))), ndarray_(ndarray) {}
+  bool ok() const { return table_ != nullptr; }
+
+  // A new array of `dtype` (a numpy.dtype of the tensor's values; borrowed) over a row-major tensor of host memory,
+  // which `owner` (borrowed) keeps. Null, with Python's error set, if there is no memory for it.
+  PyObject* Make(PyObject* dtype, const headrace_tensor& tensor, PyObject* owner) const {
+    static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
+    constexpr int kCArray = 0x1 | 0x100 | 0x400;  // contiguous, aligned, writeable
+    const auto new_from_descr = reinterpret_cast<NewFromDescr*>(table_[94]);
+    const auto set_base_object = reinterpret_cast<SetBaseObject*>(table_[282]);
+    Py_INCREF(dtype);  // it takes one over
+    PyObject* const array =
+        new_from_descr(ndarray_, dtype, tensor.ndim, reinterpret_cast<const Py_ssize_t*>(tensor.shape), nullptr,
+                       tensor.data, kCArray, nullptr);
+    if (array == nullptr) return nullptr;
+    Py_INCREF(owner);
+    if (set_base_object(array, owner) == 0) return array;
+    Py_DECREF(array);
+    return nullptr;
+  }
+
+ private:
+  using NewFromDescr = PyObject*(PyObject* subtype, PyObject* descr, int ndim, const Py_ssize_t* dims,
+                                 const Py_ssize_t* strides, void* data, int flags, PyObject* object);
+  using SetBaseObject = int(PyObject* array, PyObject* base);
+
+  void** table_;
+  PyObject* ndarray_;
+};
+
+}  // namespace headrace::python
