@@ -1,7 +1,7 @@
 // Numpy arrays over memory of a batch, without a step in Python.
 //
 // By numpy's C API, whose table of functions is that of the numpy which is there when it runs: the places in it never
-// change ("NumPy C API: ABI" in its documentation; pybind11 goes the same way). So none is needed to build.
+// change (numpy_api.py in its sources; pybind11 goes the same way). So none is needed to build.
 #pragma once
 
 #include <Python.h>
@@ -12,8 +12,8 @@ namespace headrace::python {
 
 class NumpyArrays {
  public:
-  // `api`: numpy's capsule _ARRAY_API. `ndarray`: its class. Both are borrowed, for as long as arrays are made.
-  // Null `ok()` with Python's error set, if the capsule is none.
+  // `api`: numpy's capsule _ARRAY_API. `ndarray`: its class. Both are borrowed, for as long as arrays are made. Not
+  // ok(), with Python's error set, if the capsule is none.
   NumpyArrays(PyObject* api, PyObject* ndarray)
       : table_(static_cast<void**>(PyCapsule_GetPointer(api, nullptr))), ndarray_(ndarray) {}
   bool ok() const { return table_ != nullptr; }
@@ -23,8 +23,8 @@ class NumpyArrays {
   PyObject* Make(PyObject* dtype, const headrace_tensor& tensor, PyObject* owner) const {
     static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
     constexpr int kCArray = 0x1 | 0x100 | 0x400;  // contiguous, aligned, writeable
-    const auto new_from_descr = reinterpret_cast<NewFromDescr*>(table_[94]);
-    const auto set_base_object = reinterpret_cast<SetBaseObject*>(table_[282]);
+    const auto new_from_descr = reinterpret_cast<NewFromDescr*>(table_[kNewFromDescr]);
+    const auto set_base_object = reinterpret_cast<SetBaseObject*>(table_[kSetBaseObject]);
     Py_INCREF(dtype);  // it takes one over
     PyObject* const array =
         new_from_descr(ndarray_, dtype, tensor.ndim, reinterpret_cast<const Py_ssize_t*>(tensor.shape), nullptr,
@@ -37,6 +37,8 @@ class NumpyArrays {
   }
 
  private:
+  static constexpr int kNewFromDescr = 94;  // PyArray_NewFromDescr, PyArray_SetBaseObject
+  static constexpr int kSetBaseObject = 282;
   using NewFromDescr = PyObject*(PyObject* subtype, PyObject* descr, int ndim, const Py_ssize_t* dims,
                                  const Py_ssize_t* strides, void* data, int flags, PyObject* object);
   using SetBaseObject = int(PyObject* array, PyObject* base);
