@@ -16,7 +16,7 @@ headrace_batch* headrace_batch::New(const std::shared_ptr<Connection>& connectio
 }
 
 void headrace_batch::Free(headrace_batch* batch) {
-  // Outlives the spare batch, which the last one takes along.
+  // Until the object is kept: this batch may be the last that holds the connection.
   const std::shared_ptr<Connection> connection = std::move(batch->connection);
   connection->Release(batch->arrival, batch->users);
   batch->arrival = {};

@@ -2,7 +2,6 @@
 #include "headrace/client.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>

@@ -32,10 +32,10 @@ struct RingReader::Impl {
   // The batch in a slot: copied out of the ring when it is read, since its descriptor may be used anew while it is
   // held.
   struct Record {
-    SlotView view;  // its slot, data and extents are constant after Attach
-    ComponentExtent* extents = nullptr;
-    uint64_t seeks = 0;  // SlotDescriptor's
-    bool held = false;   // by the trainer; written by whoever has the batch
+    SlotView view;                       // its slot, data and extents are constant after Attach
+    ComponentExtent* extents = nullptr;  // what the view shows, to be written
+    uint64_t seeks = 0;                  // SlotDescriptor's
+    bool held = false;                   // by the trainer; written by whoever has the batch
 
     void Describe(uint64_t batch, const SlotDescriptor& descriptor) {
       view.batch = batch;

@@ -271,7 +271,8 @@ class Iterator {
 // batch; `convert` makes of any other Buffer what takes its place.
 class NumpyIterator {
  public:
-  // `dtypes`: numpy's of each component, None where it has none. `api`, `ndarray`: see NumpyArrays.
+  // `dtypes`: numpy's of each component, None where it has none, or no array of rows that differ in length. `api`,
+  // `ndarray`: see NumpyArrays.
   NumpyIterator(Iterator iterator, nb::tuple names, nb::tuple dtypes, nb::object api, nb::object ndarray,
                 nb::object convert)
       : iterator_(std::move(iterator)),
@@ -307,7 +308,7 @@ class NumpyIterator {
     for (size_t i = 0; i < names_.size(); ++i) {
       const auto index = static_cast<int32_t>(i);
       const headrace_tensor tensor = batch.Tensor(index);
-      const bool plain = tensor.device_type == kDLCPU && tensor.row_splits == nullptr && !dtypes_[i].is_none();
+      const bool plain = tensor.device_type == kDLCPU && !dtypes_[i].is_none();
       const nb::object value = plain ? nb::steal(numpy_.Make(nb::handle(dtypes_[i]).ptr(), tensor, owner.ptr()))
                                      : convert_(nb::cast(batch.At(index)));
       if (!value.is_valid() || PyDict_SetItem(arrays.ptr(), nb::handle(names_[i]).ptr(), value.ptr()) != 0) {

@@ -6,6 +6,7 @@
 
 #include <Python.h>
 
+#include "client/python/src/array_struct.h"
 #include "headrace/client.h"
 
 namespace headrace::python {
@@ -22,13 +23,12 @@ class NumpyArrays {
   // which `owner` (borrowed) keeps. Null, with Python's error set, if there is no memory for it.
   PyObject* Make(PyObject* dtype, const headrace_tensor& tensor, PyObject* owner) const {
     static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
-    constexpr int kCArray = 0x1 | 0x100 | 0x400;  // contiguous, aligned, writeable
     const auto new_from_descr = reinterpret_cast<NewFromDescr*>(table_[kNewFromDescr]);
     const auto set_base_object = reinterpret_cast<SetBaseObject*>(table_[kSetBaseObject]);
     Py_INCREF(dtype);  // it takes one over
     PyObject* const array =
         new_from_descr(ndarray_, dtype, tensor.ndim, reinterpret_cast<const Py_ssize_t*>(tensor.shape), nullptr,
-                       tensor.data, kCArray, nullptr);
+                       tensor.data, kArrayAligned | kArrayWriteable, nullptr);
     if (array == nullptr) return nullptr;
     Py_INCREF(owner);
     if (set_base_object(array, owner) == 0) return array;
