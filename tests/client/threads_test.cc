@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <semaphore>
 #include <thread>
 
 #include "tests/client/client_fixture.h"
@@ -44,17 +45,24 @@ TEST_F(ClientTest, BatchesAreFreedByOtherThreads) {
   headrace_iterator* iterator = Iterate(0);
   Queue taken;
   std::atomic<int64_t> labels{0};
+  // One slot is never held: holding all of them for a second is an error.
+  std::counting_semaphore<> may_hold(static_cast<ptrdiff_t>(options_.slots) - 1);
   const auto read = [&] {
     while (headrace_batch* batch = taken.Take()) {
       labels += FirstLabel(batch);
       headrace_batch_free(batch);
+      may_hold.release();
     }
   };
   std::array<std::thread, 3> readers;
   for (std::thread& reader : readers) reader = std::thread(read);
   headrace_batch* batch = nullptr;
   int64_t steps = 0;
-  for (; headrace_next(iterator, 10000, &batch) == HEADRACE_OK; ++steps) taken.Give(batch);
+  for (;; ++steps) {
+    may_hold.acquire();
+    if (headrace_next(iterator, 10000, &batch) != HEADRACE_OK) break;
+    taken.Give(batch);
+  }
   for (size_t i = 0; i < readers.size(); ++i) taken.Give(nullptr);
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(steps, kSteps);
