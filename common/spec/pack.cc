@@ -25,12 +25,12 @@ Transformation ParsePack(ObjectReader& reader) {
   pack.split = reader.Bool("split", false);
   const json* const features = reader.Array("features", 1, kMaxFeatures);
   if (features == nullptr) return pack;
-  for (const json& feature : *features) {
-    if (!feature.is_string() || feature.get_ref<const std::string&>().empty() ||
-        feature.get_ref<const std::string&>().size() > kMaxName) {
-      reader.Error("features", feature.dump() + ": must be the name of a component");
+  for (const json& value : *features) {
+    const std::string feature = value.is_string() ? value.get<std::string>() : "";
+    if (feature.empty() || feature.size() > kMaxName) {
+      reader.Error("features", value.dump() + ": must be the name of a component");
     } else if (std::find(pack.features.begin(), pack.features.end(), feature) != pack.features.end()) {
-      reader.Error("features", feature.dump() + " stands twice");
+      reader.Error("features", value.dump() + " stands twice");
     } else {
       pack.features.push_back(feature);
     }

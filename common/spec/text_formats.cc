@@ -34,15 +34,15 @@ CsvOptions ParseCsv(const json& object, const std::string& path, std::vector<Fie
   csv.header = reader.Bool("header", true);
   const json* columns = reader.Array("columns", 1, kMaxColumns);
   for (size_t i = 0; columns != nullptr && i < columns->size(); ++i) {
-    const json& column = (*columns)[i];
+    const json& value = (*columns)[i];
+    const std::string column = value.is_string() ? value.get<std::string>() : "";
     const std::string field = "columns[" + std::to_string(i) + "]";
-    if (!column.is_string() || column.get_ref<const std::string&>().empty() ||
-        column.get_ref<const std::string&>().size() > kMaxColumnName) {
-      reader.Error(field, "must be the name of a column, not " + column.dump());
+    if (column.empty() || column.size() > kMaxColumnName) {
+      reader.Error(field, "must be the name of a column, not " + value.dump());
     } else if (std::find(csv.columns.begin(), csv.columns.end(), column) != csv.columns.end()) {
-      reader.Error(field, column.dump() + " stands twice; each column needs a name of its own");
+      reader.Error(field, value.dump() + " stands twice; each column needs a name of its own");
     } else {
-      csv.columns.push_back(column.get<std::string>());
+      csv.columns.push_back(column);
     }
   }
   if (csv.header && columns != nullptr) {
