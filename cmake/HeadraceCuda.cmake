@@ -31,8 +31,8 @@ macro(headrace_find_cuda)
                PATH_SUFFIXES lib64 lib lib/x86_64-linux-gnu NO_DEFAULT_PATH)
   find_path(HEADRACE_CUDA_NCCL_INCLUDE nccl.h HINTS ${HEADRACE_NCCL_ROOTS} ${ARGV} PATH_SUFFIXES include
             NO_DEFAULT_PATH)
-  # By its full name, too: wheels have no other.
-  find_library(HEADRACE_CUDA_NCCL NAMES nccl libnccl.so.2 HINTS ${HEADRACE_NCCL_ROOTS} ${ARGV}
+  # By its full name, too: wheels have no other. Folder by folder, or a system's would come before that of NCCL_ROOT.
+  find_library(HEADRACE_CUDA_NCCL NAMES nccl libnccl.so.2 NAMES_PER_DIR HINTS ${HEADRACE_NCCL_ROOTS} ${ARGV}
                PATH_SUFFIXES lib64 lib lib/x86_64-linux-gnu NO_DEFAULT_PATH)
   set(HEADRACE_HAVE_CUDA OFF)
   if(HEADRACE_CUDA_NVCC AND HEADRACE_CUDA_INCLUDE AND HEADRACE_CUDA_CUDART)

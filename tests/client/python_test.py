@@ -299,7 +299,7 @@ class ClientTest(ClientCase):
                     self.assertEqual(tuple(array.shape), batch[component].shape)
                     self.assertIn(batch[component].dtype, str(array.dtype))
                     at = array.data_ptr() if name == "torch" else array.unsafe_buffer_pointer()
-                    self.assertEqual(at, batch[component]._buffer.__array_interface__["data"][0])
+                    self.assertEqual(at, pointer(numpy.asarray(batch[component]._buffer)))
 
     def test_imports_no_framework(self):
         self.loader = RingLoader(self.directory)

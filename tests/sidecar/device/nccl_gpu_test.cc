@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kBytes = 16 << 20;
 constexpr size_t kIdBytes = 128;
+constexpr int kTwoRanksOnOneGpu = 23000;
 const auto kNever = [] { return false; };
 
 uint8_t ByteOf(size_t message, size_t i) { return static_cast<uint8_t>(message * 31 + i * 7 + i / 251); }
@@ -47,6 +48,16 @@ class NcclGpu : public ::testing::Test {
   void SetUp() override {
     const auto has_gpu = [] { return Ok(gpu::CountGpus().status()); };
     if (StatusOf(Fork(has_gpu)) != 0) GTEST_SKIP() << "no GPU here: see the line above";
+    const auto takes_two_ranks = [] {
+      const Result<int> nccl = NcclVersion();
+      if (!Ok(nccl.status())) return false;
+      const Result<int> gpus = gpu::CountGpus();
+      if (*nccl >= kTwoRanksOnOneGpu || (gpus.ok() && *gpus > 1)) return true;
+      std::fprintf(stderr, "NCCL %s takes one rank a GPU, %s and newer two: set NCCL_ROOT to one of those\n",
+                   NcclVersionText(*nccl).c_str(), NcclVersionText(kTwoRanksOnOneGpu).c_str());
+      return false;
+    };
+    ASSERT_EQ(StatusOf(Fork(takes_two_ranks)), 0) << "see the line above";
     setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
     ASSERT_EQ(pipe(id_), 0);
   }
