@@ -17,9 +17,7 @@ Status DeviceBuffers::Prepare() {
   ASSIGN_OR_RETURN(context_, gpu::PrimaryContext::Retain(driver, options_.gpu));
   const Current current(*context_);
   // For all contexts of the process, since the trainer may use more GPUs than one.
-  RETURN_IF_ERROR(
-      Check(driver->mem_host_register(options_.ring.data(), options_.ring.size(), gpu::kMemHostRegisterPortable),
-            "cuMemHostRegister of a ring of " + std::to_string(options_.ring.size()) + " bytes"));
+  RETURN_IF_ERROR(driver->RegisterRing(options_.ring.data(), options_.ring.size()));
   registered_ = true;
   RETURN_IF_ERROR(Check(driver->stream_create(&fill_stream_, gpu::kStreamNonBlocking), "cuStreamCreate"));
   return Check(driver->stream_create(&read_stream_, gpu::kStreamNonBlocking), "cuStreamCreate");

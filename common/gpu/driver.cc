@@ -169,6 +169,16 @@ Status Driver::Check(Error error, const std::string& call) const {
           call + ": " + name + " (" + std::to_string(error) + ", " + text + "): " + meaning.remedy + kHostRemedy};
 }
 
+Status Driver::RegisterRing(void* ring, size_t bytes) const {
+  const std::string call = "cuMemHostRegister of a ring of " + std::to_string(bytes) + " bytes";
+  const Error error = mem_host_register(ring, bytes, kMemHostRegisterPortable);
+  if (error != kErrorInvalidValue) return Check(error, call);
+  return Unavailable(call +
+                     ": CUDA_ERROR_INVALID_VALUE: CUDA locks no file of a disk: let the run directory lie in memory "
+                     "(an emptyDir with medium: Memory; /dev/shm), " +
+                     kHostRemedy);
+}
+
 Result<int> CountGpus() {
   ASSIGN_OR_RETURN(const Driver* const driver, Driver::Open());
   int count = 0;

@@ -23,6 +23,11 @@ struct Driver {
   // OK for kSuccess; else an error that says `call`, CUDA's name of it and what to do.
   Status Check(Error error, const std::string& call) const;
 
+  // Locks a ring's memory, and makes it known to all contexts of the process. To be undone by mem_host_unregister.
+  // Errors: of Check; Unavailable, with the remedy, where the ring's file is on a disk: the kernel locks shared pages
+  // of files in memory only.
+  Status RegisterRing(void* ring, size_t bytes) const;
+
   Error (*init)(unsigned flags);
   Error (*driver_get_version)(int* version);
   Error (*get_error_name)(Error error, const char** name);

@@ -36,8 +36,7 @@ Status DeviceRing::Prepare(int gpu) {
   const uint64_t bytes = geometry_.slot_count * geometry_.device_stride();
   ASSIGN_OR_RETURN(memory_, gpu::SharedMemory::Create(context_.get(), bytes));
   ASSIGN_OR_RETURN(handover_, gpu::Handover::Create(context_.get(), geometry_.slot_count));
-  RETURN_IF_ERROR(Check(driver->mem_host_register(ring_.base(), geometry_.file_bytes, gpu::kMemHostRegisterPortable),
-                        "cuMemHostRegister of a ring of " + std::to_string(geometry_.file_bytes) + " bytes"));
+  RETURN_IF_ERROR(driver->RegisterRing(ring_.base(), geometry_.file_bytes));
   registered_ = true;
   RETURN_IF_ERROR(Check(driver->stream_create(&stream_, gpu::kStreamNonBlocking), "cuStreamCreate"));
   if (!images_.empty()) {

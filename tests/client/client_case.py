@@ -47,7 +47,7 @@ def pointer(array):
 
 class ClientCase(unittest.TestCase):
     def setUp(self):
-        self.directory = tempfile.mkdtemp(prefix="headrace-python-")
+        self.directory = tempfile.mkdtemp(prefix="headrace-python-", dir="/dev/shm")  # CUDA locks no file of a disk
         self.loader = None
         self.environment = mock.patch.dict(os.environ, {"HEADRACE_LOADER_TIMEOUT": "20"})
         self.environment.start()

@@ -4,7 +4,8 @@
 // Each stream is a thread that does its work in order; an event waits for what was recorded last, as the driver's. A
 // device address is none of this process: what touches it on the CPU crashes, and copies find the bytes behind it. It
 // refuses what the real driver would: calls without cuInit, without a context or in a forked process, memory that is
-// not the device's, or freed, or not mapped, ranges registered twice or not at all, handles that were destroyed.
+// not the device's, or freed, or not mapped, ranges registered twice or not at all, or of a disk's file, handles that
+// were destroyed.
 // fake_cuda_memory.cc has the memory that processes share, fake_cuda_kernels.cc the kernels.
 //
 // $FAKE_CUDA_GPUS: how many there are (2). $FAKE_CUDA_VISIBLE: which of them this process sees, in its order ("1,0"),
@@ -12,12 +13,16 @@
 // copy to a device, or a kernel, takes in its middle (0).
 #include "tests/fakes/fake_cuda.h"
 
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "tests/fakes/fake_cuda_state.h"
 
@@ -84,6 +89,21 @@ bool IsMapped(uintptr_t address, size_t bytes) {
   std::vector<unsigned char> pages((bytes + kPageBytes - 1) / kPageBytes);
   const uintptr_t begin = address / kPageBytes * kPageBytes;
   return mincore(reinterpret_cast<void*>(begin), address + bytes - begin, pages.data()) == 0;
+}
+
+// Whether the kernel would lock these mapped pages: not those that are shared with a file of a disk.
+bool IsLockable(uintptr_t address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    char access[5] = {};
+    int path = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s %*s %*s %*s %n", &begin, &end, access, &path) < 3) continue;
+    if (address < begin || address >= end || access[3] != 's') continue;
+    struct statfs of {};
+    return statfs(line.c_str() + path, &of) != 0 || of.f_type == TMPFS_MAGIC;  // a memfd has no path
+  }
+  return true;
 }
 
 }  // namespace
@@ -280,6 +300,7 @@ Error cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) {
   if (bytes == 0 || begin % kPageBytes != 0 || flags > 15 || !IsMapped(begin, bytes)) {
     return Refuse(kErrorInvalidValue, "cuMemHostRegister of what is no mapped pages");
   }
+  if (!IsLockable(begin)) return Refuse(kErrorInvalidValue, "cuMemHostRegister of a file of a disk");
   for (const auto& [other, other_bytes] : TheFake().registered) {
     if (begin < other + other_bytes && other < begin + bytes) {
       return Refuse(kErrorHostMemoryAlreadyRegistered, "cuMemHostRegister of what is registered");

@@ -1,13 +1,16 @@
 // The stand-in for the CUDA driver keeps the driver's order, and refuses what the driver refuses.
 #include "tests/fakes/fake_cuda.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "sidecar/device/image_tile.h"
@@ -94,6 +97,23 @@ TEST_F(FakeCudaTest, RefusesRegistrationsThatTheDriverRefuses) {
   void* const gone = mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   munmap(gone, kBytes);
   EXPECT_EQ(driver_->mem_host_register(gone, kBytes, 0), kErrorInvalidValue) << "not mapped";
+}
+
+TEST_F(FakeCudaTest, RefusesToLockFilesOfADisk) {
+  std::string path = testing::TempDir() + "headrace-disk-XXXXXX";
+  const int file = mkstemp(path.data());
+  ASSERT_GE(file, 0) << path;
+  struct statfs of {};
+  ASSERT_EQ(fstatfs(file, &of), 0);
+  ASSERT_EQ(ftruncate(file, kBytes), 0);
+  void* const shared = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  const Status refused = driver_->RegisterRing(shared, kBytes);
+  if (refused.ok()) driver_->mem_host_unregister(shared);
+  munmap(shared, kBytes);
+  close(file);
+  unlink(path.c_str());
+  if (of.f_type == TMPFS_MAGIC) GTEST_SKIP() << testing::TempDir() << " is in memory here";
+  EXPECT_THAT(refused.ToString(), testing::HasSubstr("medium: Memory"));
 }
 
 TEST_F(FakeCudaTest, RefusesMemoryThatIsNotThere) {

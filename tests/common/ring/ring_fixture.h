@@ -23,7 +23,7 @@ inline int64_t Value(uint64_t epoch, uint64_t step) { return static_cast<int64_t
 class RingTest : public testing::Test {
  protected:
   RingTest() {
-    char name[] = "/tmp/headrace-ring-XXXXXX";
+    char name[] = "/dev/shm/headrace-ring-XXXXXX";  // as in a pod, in memory
     directory_ = mkdtemp(name);
   }
   ~RingTest() override { std::filesystem::remove_all(directory_); }
