@@ -96,4 +96,8 @@ if(TARGET fake_nccl AND TARGET loader_exchange_test)
   add_dependencies(loader_exchange_test fake_nccl fake_cuda)
   set_tests_properties(loader/exchange PROPERTIES
     ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>;HEADRACE_LIBNCCL=$<TARGET_FILE:fake_nccl>")
+  # On a GPU, which all the loaders share; skipped where there is none.
+  add_test(NAME loader/exchange_gpu COMMAND loader_exchange_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(loader/exchange_gpu PROPERTIES
+    LABELS "unit;gpu" TIMEOUT 600 ENVIRONMENT NCCL_MULTI_RANK_GPU_ENABLE=1)
 endif()

@@ -1,11 +1,13 @@
-// Loaders that hand batches to each other over NCCL, as processes, against stand-ins for NCCL and the driver; held to
-// what the same loaders deliver when each reads by itself.
+// Loaders that hand batches to each other over NCCL, as processes, against stand-ins for NCCL and the driver, and,
+// where there is a GPU, over the real ones (loader/exchange_gpu); held to what the same loaders deliver when each reads
+// by itself.
 #include <gmock/gmock.h>
 
 #include <atomic>
 #include <random>
 #include <thread>
 
+#include "common/gpu/driver.h"
 #include "tests/loader/run.h"
 #include "tests/sidecar/files.h"
 
@@ -21,6 +23,11 @@ using Epochs = std::vector<std::vector<Reader::Step>>;
 
 class ExchangeRun : public ::testing::TestWithParam<const char*> {
  protected:
+  void SetUp() override {
+    const Result<int> gpus = gpu::CountGpus();
+    if (!gpus.ok()) GTEST_SKIP() << "no GPU here: " << gpus.status().ToString();
+  }
+
   // Compressed, so that no loader can seek in it.
   ExchangeRun() {
     std::string bytes;
@@ -121,10 +128,12 @@ TEST_P(ExchangeRun, UnderOnErrorFailAllAreToldWhoDied) {
 
 TEST_P(ExchangeRun, LoadersOfOneGpuReadByThemselves) {
   setenv("FAKE_NCCL_GPU", "0000:18:00.0", 1);
+  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "0", 1);
   ::testing::internal::CaptureStderr();
   const std::vector<Epochs> got = Read(LoaderRun(Spec(R"({"backend": "NCCL"})"), kWorkers, kReplicas), 1);
   const std::string log = ::testing::internal::GetCapturedStderr();
   unsetenv("FAKE_NCCL_GPU");
+  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
   EXPECT_EQ(got, Read(LoaderRun(Spec(R"({"backend": "TCP"})"), kWorkers, kReplicas), 1));
   EXPECT_THAT(log, HasSubstr("ncclCommInitRankConfig: invalid usage"));
 }
