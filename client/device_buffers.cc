@@ -1,5 +1,7 @@
 #include "client/device_buffers.h"
 
+#include <algorithm>
+
 namespace headrace::client {
 
 Result<std::unique_ptr<DeviceBuffers>> DeviceBuffers::Create(const Options& options) {
@@ -58,16 +60,21 @@ Result<std::unique_ptr<DeviceBuffers::Buffer>> DeviceBuffers::MakeBuffer() {
 }
 
 Result<DeviceBuffers::Buffer*> DeviceBuffers::TryTake() {
+  // All of them before one is used again: the copy into one that was freed waits for what the trainer's streams have
+  // yet to do with it, and a trainer's host is often steps ahead of its streams.
+  const bool makes = buffers_.size() < options_.count;
   {
     const std::lock_guard lock(mutex_);
     RETURN_IF_ERROR(failure_);
-    if (!free_.empty()) {
-      Buffer* const buffer = free_.front();
-      free_.erase(free_.begin());
+    if (!makes) {
+      const auto oldest =
+          std::find_if(free_.begin(), free_.end(), [](const Buffer* buffer) { return !buffer->filling; });
+      if (oldest == free_.end()) return static_cast<Buffer*>(nullptr);
+      Buffer* const buffer = *oldest;
+      free_.erase(oldest);
       return buffer;
     }
   }
-  if (buffers_.size() == options_.count) return static_cast<Buffer*>(nullptr);
   ASSIGN_OR_RETURN(auto buffer, MakeBuffer());
   buffers_.push_back(std::move(buffer));
   return buffers_.back().get();
@@ -102,11 +109,14 @@ Status DeviceBuffers::Fill(Buffer& buffer, const uint8_t* slot, std::span<const 
         Check(driver.memcpy_htod_async(buffer.memory + range.begin, slot + range.begin, bytes, fill_stream_),
               "cuMemcpyHtoDAsync of " + std::to_string(bytes) + " bytes"));
   }
-  return Check(driver.event_record(buffer.filled, fill_stream_), "cuEventRecord");
+  RETURN_IF_ERROR(Check(driver.event_record(buffer.filled, fill_stream_), "cuEventRecord"));
+  buffer.filling = true;
+  return {};
 }
 
-Status DeviceBuffers::AwaitFilled(const Buffer& buffer) {
+Status DeviceBuffers::AwaitFilled(Buffer& buffer) {
   const Current current(*context_);
+  buffer.filling = false;
   return Check(context_->driver().event_synchronize(buffer.filled), "copying a batch to the GPU: cuEventSynchronize");
 }
 

@@ -21,6 +21,7 @@ class DeviceBuffers {
   struct Buffer {
     gpu::DevicePtr memory = 0;
     gpu::Event filled = nullptr;  // the last copy into it is done
+    bool filling = false;         // nobody has waited for that yet; of the thread that takes
     // Of the trainer's streams, as far as they were when it was given back; the first `users` are of its last batch.
     std::vector<gpu::Event> used;
     size_t users = 0;
@@ -44,8 +45,9 @@ class DeviceBuffers {
   int gpu() const { return context_->ordinal(); }
   size_t count() const { return options_.count; }
 
-  // A buffer that nobody has; null if there is none. Errors: Exhausted where the GPU has no memory for it; what a
-  // GiveBack ran into.
+  // A buffer that nobody has, and whose last copy was waited for: `filled` would else tell of the next copy in its
+  // place, and the slot of the last one be held as long. Null if there is none. Errors: Exhausted where the GPU has no
+  // memory for it; what a GiveBack ran into.
   Result<Buffer*> TryTake();
   // Sleeps until TryTake has something to say, or `stop`.
   void AwaitFree(const std::atomic<bool>& stop);
@@ -57,7 +59,7 @@ class DeviceBuffers {
   // Enqueues the copy of `ranges` of a slot, behind what the trainer's streams still do with the buffer's last batch.
   Status Fill(Buffer& buffer, const uint8_t* slot, std::span<const ring::ByteRange> ranges);
   // Waits until the copy is done, and the slot is read.
-  Status AwaitFilled(const Buffer& buffer);
+  Status AwaitFilled(Buffer& buffer);
 
   // Waits for all copies, also of a Fill that failed.
   void AwaitFills();

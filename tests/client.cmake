@@ -15,11 +15,12 @@ add_executable(pinned_trainer fakes/pinned_trainer.cc)
 target_link_libraries(pinned_trainer PRIVATE headrace::client fake_cuda)
 set_target_properties(pinned_trainer PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 headrace_test(client/destination DEPS headrace::client)
+headrace_test(client/device_buffers DEPS headrace::client fake_cuda LABELS "unit;tsan")
 headrace_test(client/pinned DEPS headrace::client fakes_fake_loader fake_cuda LABELS "unit;tsan")
 headrace_test(client/pinned_lifetime DEPS headrace::client fakes_fake_loader fake_cuda LABELS "unit;tsan")
 target_compile_definitions(client_pinned_lifetime_test PRIVATE HEADRACE_PINNED_TRAINER="$<TARGET_FILE:pinned_trainer>")
 add_dependencies(client_pinned_lifetime_test pinned_trainer)
-set_tests_properties(client/pinned client/pinned_lifetime PROPERTIES
+set_tests_properties(client/device_buffers client/pinned client/pinned_lifetime PROPERTIES
   ENVIRONMENT "HEADRACE_LIBCUDA=$<TARGET_FILE:fake_cuda>")
 
 headrace_test(client/gpu DEPS headrace::client fakes_fake_loader LABELS "unit;gpu")  # skipped without a GPU

@@ -37,8 +37,10 @@ namespace ring = headrace::ring;
 
 namespace {
 
-constexpr int kBatches = 100;
-constexpr int kSlots = 6;
+constexpr int kRounds = 7;
+constexpr size_t kWarmUp = 10;
+constexpr size_t kBatches = 100;
+constexpr size_t kSlots = 6;
 constexpr int64_t kRowBytes = 20;  // of the fake loader's label and x
 
 [[noreturn]] void Fail(const std::string& what) {
@@ -51,27 +53,47 @@ void Must(const gpu::Driver& driver, gpu::Error error, const char* call) {
   if (!status.ok()) Fail(status.ToString());
 }
 
-// Bytes in a nanosecond of copies one after another from locked memory.
-double PlainCopy(const gpu::Driver& driver, gpu::Stream stream, size_t bytes) {
-  void* const from = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  gpu::DevicePtr to = 0;
-  Must(driver, driver.mem_host_register(from, bytes, gpu::kMemHostRegisterPortable), "cuMemHostRegister");
-  Must(driver, driver.mem_alloc(&to, bytes), "cuMemAlloc");
-  double start = 0;
-  for (int i = -5; i < kBatches; ++i) {
-    if (i == 0) {
-      Must(driver, driver.stream_synchronize(stream), "cuStreamSynchronize");
-      start = NowNs();
-    }
-    Must(driver, driver.memcpy_htod_async(to, from, bytes, stream), "cuMemcpyHtoDAsync");
+// Copies one after another from locked memory of as many places, of the kind that rings are in.
+class PlainCopies {
+ public:
+  PlainCopies(const gpu::Driver& driver, gpu::Stream stream, size_t bytes)
+      : driver_(driver), stream_(stream), bytes_(bytes) {
+    void* const from =
+        mmap(nullptr, kSlots * bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (from == MAP_FAILED) Fail("no memory for plain copies");
+    from_ = static_cast<uint8_t*>(from);
+    Must(driver, driver.mem_host_register(from_, kSlots * bytes, gpu::kMemHostRegisterPortable), "cuMemHostRegister");
+    Must(driver, driver.mem_alloc(&to_, bytes), "cuMemAlloc");
   }
-  Must(driver, driver.stream_synchronize(stream), "cuStreamSynchronize");
-  const double rate = static_cast<double>(bytes) * kBatches / (NowNs() - start);
-  Must(driver, driver.mem_free(to), "cuMemFree");
-  Must(driver, driver.mem_host_unregister(from), "cuMemHostUnregister");
-  munmap(from, bytes);
-  return rate;
-}
+  ~PlainCopies() {
+    driver_.mem_free(to_);
+    driver_.mem_host_unregister(from_);
+    munmap(from_, kSlots * bytes_);
+  }
+  PlainCopies(const PlainCopies&) = delete;
+  PlainCopies& operator=(const PlainCopies&) = delete;
+
+  // Bytes in a nanosecond.
+  double Rate() {
+    double start = 0;
+    for (size_t i = 0; i < kWarmUp + kBatches; ++i) {
+      if (i == kWarmUp) {
+        Must(driver_, driver_.stream_synchronize(stream_), "cuStreamSynchronize");
+        start = NowNs();
+      }
+      Must(driver_, driver_.memcpy_htod_async(to_, from_ + i % kSlots * bytes_, bytes_, stream_), "cuMemcpyHtoDAsync");
+    }
+    Must(driver_, driver_.stream_synchronize(stream_), "cuStreamSynchronize");
+    return static_cast<double>(bytes_ * kBatches) / (NowNs() - start);
+  }
+
+ private:
+  const gpu::Driver& driver_;
+  const gpu::Stream stream_;
+  const size_t bytes_;
+  uint8_t* from_ = nullptr;
+  gpu::DevicePtr to_ = 0;
+};
 
 // A client that takes a loader's batches to the GPU.
 class Trainer {
@@ -243,20 +265,27 @@ class DeviceLoader {
   std::thread thread_;
 };
 
-// Large batches one after the other beside plain copies of as many bytes, and small ones that are ready.
+// Large batches one after the other, in turns with plain copies of as many bytes, and small ones that are ready.
 template <typename Loader>
-void Measure(const char* memory, const gpu::Driver& driver, gpu::Stream stream, size_t bytes, double plain) {
+void Measure(const std::string& memory, const gpu::Driver& driver, gpu::Stream stream, size_t bytes) {
   const int64_t rows = static_cast<int64_t>(bytes) / kRowBytes;
-  double rate = 0;
+  const auto bytes_of_batch = static_cast<size_t>(rows * kRowBytes);
+  std::vector<double> plain, rates, ratios;
   {
+    PlainCopies copies(driver, stream, bytes_of_batch);
     const Loader loader(rows);
     Trainer trainer(loader.directory());
-    for (int i = 0; i < 10; ++i) trainer.Step(stream);
-    Must(driver, driver.stream_synchronize(stream), "cuStreamSynchronize");
-    const double start = NowNs();
-    for (int i = 0; i < kBatches; ++i) trainer.Step(stream);
-    Must(driver, driver.stream_synchronize(stream), "cuStreamSynchronize");
-    rate = static_cast<double>(rows * kRowBytes) * kBatches / (NowNs() - start);
+    for (int round = 0; round < kRounds; ++round) {
+      plain.push_back(copies.Rate());
+      // As far ahead at the start as at the end.
+      for (size_t i = 0; i < kWarmUp; ++i) trainer.Step(stream);
+      Must(driver, driver.stream_synchronize(stream), "cuStreamSynchronize");
+      const double start = NowNs();
+      for (size_t i = 0; i < kBatches; ++i) trainer.Step(stream);
+      Must(driver, driver.stream_synchronize(stream), "cuStreamSynchronize");
+      rates.push_back(static_cast<double>(bytes_of_batch * kBatches) / (NowNs() - start));
+      ratios.push_back(rates.back() / plain.back());
+    }
   }
   std::vector<double> next;
   {
@@ -267,8 +296,11 @@ void Measure(const char* memory, const gpu::Driver& driver, gpu::Stream stream, 
       next.push_back(trainer.Step(stream));
     }
   }
-  std::printf("%s_batches_to_gpu  %9.3f GB/s  %8.3f of plain_copy_to_gpu\n", memory, rate, rate / plain);
-  std::printf("%s_c_next_ready    %9.1f ns\n", memory, Median(next));
+  const std::string beside = "plain_copy_to_gpu_beside_" + memory;
+  std::printf("%s  %9.3f GB/s\n", beside.c_str(), Median(plain));
+  std::printf("%s_batches_to_gpu  %9.3f GB/s  %8.3f of %s\n", memory.c_str(), Median(rates), Median(ratios),
+              beside.c_str());
+  std::printf("%s_c_next_ready    %9.1f ns\n", memory.c_str(), Median(next));
 }
 
 }  // namespace
@@ -285,10 +317,8 @@ int main(int argc, char** argv) {
   const gpu::PrimaryContext::Current current(*context);
   gpu::Stream stream = nullptr;
   Must(*driver, driver->stream_create(&stream, gpu::kStreamNonBlocking), "cuStreamCreate");
-  const double plain = PlainCopy(*driver, stream, bytes);
-  std::printf("plain_copy_to_gpu        %9.3f GB/s\n", plain);
-  Measure<PinnedLoader>("pinned", *driver, stream, bytes, plain);
-  Measure<DeviceLoader>("device", *driver, stream, bytes, plain);
+  Measure<PinnedLoader>("pinned", *driver, stream, bytes);
+  Measure<DeviceLoader>("device", *driver, stream, bytes);
   Must(*driver, driver->stream_destroy(stream), "cuStreamDestroy");
   return 0;
 }

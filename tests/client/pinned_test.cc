@@ -113,6 +113,26 @@ TEST_F(PinnedTest, MemoryIsNotOverwrittenWhileAStreamUsesIt) {
   headrace_batch_free(batch);
 }
 
+// The trainer's host is done with each batch, and its stream with none: the next ones come meanwhile, into other
+// memory.
+TEST_F(PinnedTest, CopiesGoOnWhileAStreamUsesWhatWasFreed) {
+  options_.on_demand = true;  // so that each batch was freed before the next one is taken
+  auto loader = StartLoader();
+  ASSERT_EQ(ConnectDevice(3), HEADRACE_OK) << headrace_last_error();
+  headrace_iterator* iterator = Iterate(0);
+  TrainerStream stream;
+  fakes::HeldKernel kernel;
+  stream.Run(fakes::HeldKernel::Run, &kernel);
+  for (int i = 0; i < 3; ++i) {
+    headrace_batch* batch = Next(iterator);
+    ASSERT_EQ(headrace_batch_use_on_stream(batch, stream.handle()), HEADRACE_OK) << headrace_last_error();
+    headrace_batch_free(batch);
+  }
+  EXPECT_TRUE(Eventually([&] { return loader->header(0).released.load() == 3; })) << "a copy waits for the stream";
+  kernel.End();
+  stream.Synchronize();
+}
+
 TEST_F(PinnedTest, TensorOfVariableLengthStaysInTheRing) {
   options_.variable = true;
   auto loader = StartLoader();
