@@ -43,10 +43,12 @@ bool Looks(const Transformation& transformation) {
          std::holds_alternative<Pack>(transformation) || (batch != nullptr && batch->buckets);
 }
 
+bool Shuffles(const Transformation& transformation) { return std::holds_alternative<Shuffle>(transformation); }
+
 // Whether a transformation gives the records another order than they have in the files.
 bool Reorders(const Transformation& transformation) {
   const auto* const interleave = std::get_if<Interleave>(&transformation);
-  return std::holds_alternative<Shuffle>(transformation) || (interleave != nullptr && interleave->cycle_length > 1);
+  return Shuffles(transformation) || (interleave != nullptr && interleave->cycle_length > 1);
 }
 
 // Always, where these are known, for several workers of whom each delivers some, and for an order of their own. Remote
@@ -58,8 +60,10 @@ ByNumber ReadsByNumber(const Plan& plan, const Topology& sharing, const SourceCo
   if (GlobalShuffleOf(plan.spec) != nullptr) return ByNumber::kAlways;
   if (source.files.any_remote() || std::any_of(pipeline.begin(), pipeline.end(), Looks)) return ByNumber::kNever;
   if (plan.effective_policy == AutoShardPolicy::kData && sharing.num_workers > 1) return ByNumber::kAlways;
-  // One by one they gain where they are decoded from where they lie, as rows of a fixed size are.
-  const bool gains = source.format->says_lengths && !(source.mixed && layout.has_variable());
+  // One by one they gain where they are decoded from where they lie, as rows of a fixed size are; but a shuffle's
+  // buffer, whose records lie anywhere, does not, and holds less memory than it would map.
+  const bool shuffles = std::any_of(pipeline.begin(), pipeline.end(), Shuffles);
+  const bool gains = source.format->says_lengths && !shuffles && !(source.mixed && layout.has_variable());
   return gains ? ByNumber::kInMemory : ByNumber::kNever;
 }
 

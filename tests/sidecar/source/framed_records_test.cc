@@ -246,21 +246,31 @@ TEST(FramedRecordsInOrder, AreDecodedWhereTheyLieInMemory) {
   }
 }
 
-// A shuffle's records are not kept in its buffer then, and come in the order that they had when they were read through.
-TEST(FramedRecordsMixed, AreDecodedWhereTheyLieInMemory) {
+// They come in the order that they had when they were read through; a shuffle's are always read through.
+TEST(FramedRecordsMixed, AreDecodedWhereTheyLieInMemoryUnlessTheyAreShuffled) {
   const Folder folder;
   const std::string bytes = LongExamples(0);
   const std::string path = folder.Write("f", bytes);
-  const std::string spec = R"({"source": {"files": {"paths": ["f"]}}, "features": [{"name": "x", "dtype": "int64"}],
-                               "pipeline": [{"shuffle": {"bufferSize": 500, "seed": 1}}, {"batch": {"size": 32}}]})";
-  PipelineRun run(spec, {}, folder.path());
-  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
-    const std::vector<int64_t> values = run.Values<int64_t>(0, epoch);
-    EXPECT_EQ(IsMapped(path), epoch > 0);
-    PipelineRun read_through(spec, {}, folder.path());
-    EXPECT_EQ(values, read_through.Values<int64_t>(0, epoch));
-    EXPECT_TRUE(run.status().ok()) << run.status().message();
+  folder.Write("g", LongExamples(6000));
+  const auto spec = [](const std::string& mixes) {
+    return R"({"source": {"files": {"paths": ["f", "g"]}}, "features": [{"name": "x", "dtype": "int64"}],
+               "pipeline": [)" +
+           mixes + R"(, {"batch": {"size": 32}}]})";
+  };
+  const std::string shuffle = spec(R"({"shuffle": {"bufferSize": 500, "seed": 1}})");
+  const std::string interleave = spec(R"({"interleave": {"cycleLength": 2}})");
+  for (const bool shuffles : {true, false}) {
+    PipelineRun run(shuffles ? shuffle : interleave, {}, folder.path());
+    for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+      const std::vector<int64_t> values = run.Values<int64_t>(0, epoch);
+      EXPECT_EQ(IsMapped(path), !shuffles && epoch > 0);
+      PipelineRun read_through(shuffles ? shuffle : interleave, {}, folder.path());
+      EXPECT_EQ(values, read_through.Values<int64_t>(0, epoch));
+      EXPECT_TRUE(run.status().ok()) << run.status().message();
+    }
   }
+  PipelineRun run(interleave, {}, folder.path());
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) run.Epoch(epoch);
   // In the middle of an epoch, so that the file is not opened anew: a byte of a record that is still to come.
   const size_t middle = bytes.size() / 2;
   run.on_delivery = [&](size_t deliveries) {
