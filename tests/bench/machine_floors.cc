@@ -1,7 +1,7 @@
 // What this machine can do at most: the limits that tests/bench/loaders holds loaders to. One line a figure:
 //   name  value  unit
 //
-//   machine_floors FILE     what the reads are of: best 100 MiB and more
+//   machine_floors FILE [NAME]     FILE: what the reads are of, best 100 MiB and more; NAME: only that figure
 #include <fcntl.h>
 #include <isa-l/crc.h>
 #include <sys/stat.h>
@@ -16,6 +16,7 @@
 #include <functional>
 #include <numeric>
 #include <random>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -40,8 +41,12 @@ void Fail(const char* what) {
   std::exit(1);
 }
 
+std::string_view only;  // the figure asked for; empty: all
+bool Wanted(std::string_view prefix) { return only.empty() || only.starts_with(prefix); }
+
 // `work` returns the bytes that it went through. Prints the median of some runs, after one that warms up.
 void Print(const char* name, const std::function<size_t()>& work) {
+  if (!only.empty() && only != name) return;
   work();
   std::vector<double> rates;
   for (int run = 0; run < kRuns; ++run) {
@@ -116,12 +121,13 @@ void PrintReads(const char* path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: machine_floors FILE\n");
+  if (argc != 2 && argc != 3) {
+    std::fprintf(stderr, "usage: machine_floors FILE [NAME]\n");
     return 2;
   }
-  PrintCopies();
-  PrintChecksums();
-  PrintReads(argv[1]);
+  if (argc == 3) only = argv[2];
+  if (Wanted("memcpy_")) PrintCopies();
+  if (Wanted("crc32c_")) PrintChecksums();
+  if (Wanted("page_cache_")) PrintReads(argv[1]);
   return 0;
 }

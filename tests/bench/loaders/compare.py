@@ -36,7 +36,7 @@ def peers_python():
 class Comparison:
     def __init__(self, options, python, output):
         self.options, self.python, self.output = options, python, output
-        self.table, self.limits, self.results = report.Table(), {}, []
+        self.table = report.Table()
 
     def say(self, text=""):
         print(text, flush=True)
@@ -58,14 +58,14 @@ class Comparison:
                 while file.read(READ_BYTES):
                     pass
 
-    def measure_limits(self, moment):
-        """The better of two measurements, as a limit is what the machine can do."""
-        self.say(f"\n== limits of this machine, {moment}")
+    def tell_limits(self):
+        self.say("\n== limits of this machine")
         data = [WORKLOADS[name].data for name in self.options.workload]
-        file = next(self.data(data[0]).glob("part-0*"))
-        tar = self.data("b") / "part-0.tar" if "b" in data else None
-        for name, found in floors.measure(self.python, file, tar, self.say).items():
-            self.limits[name] = max(found, self.limits.get(name, found))
+        for line in floors.measure_all(self.python, self.first_file(self.data("b" if "b" in data else data[0]))):
+            self.say(line)
+
+    def first_file(self, folder):
+        return min(folder.glob("part-0*"))
 
     def repeated(self, name, record_bytes, once):
         """The median of the runs after one that warms up; None where it failed, which is told."""
@@ -84,6 +84,13 @@ class Comparison:
                    "--seconds", str(self.options.seconds), "--pause-ms", str(workload.pause_ms)]
         return measure.run(command, self.options.log, PEER_ENVIRONMENT, data)
 
+    def with_limit(self, name, workload, data):
+        """One run of Headrace, and of the limit that it is held to right behind it."""
+        figures = headrace_run.in_c(name, workload, data, self.options)
+        if workload.limit:
+            figures["limit"] = floors.measure(self.python, workload.limit, self.first_file(data))
+        return figures
+
     def workload(self, name):
         workload, data = WORKLOADS[name], self.data(WORKLOADS[name].data)
         files = list(data.glob("part-*"))
@@ -96,18 +103,18 @@ class Comparison:
         for peer in workload.peers if self.options.peers == "all" else ():
             figures = self.repeated(peer.name, total / records, lambda p=peer: self.peer(p, workload, data))
             peers |= {peer.name: figures} if figures else {}
-        ours = self.repeated("headrace", total / records,
-                             lambda: headrace_run.in_c(name, workload, data, self.options))
-        in_python = on_one_core = None
-        if workload.on_one_core:
-            on_one_core = self.repeated("headrace, loader on one core", total / records,
-                                        lambda: headrace_run.in_c_on_one_core(name, workload, data, self.options))
+        ours = self.repeated("headrace", total / records, lambda: self.with_limit(name, workload, data))
+        peer = report.best(workload, peers)
         if workload.pause_ms:
             in_python = self.repeated("headrace, Python", total / records, lambda: headrace_run.in_python(
                 self.python, name, workload, data, self.options))
-        # The table comes last, when the limits were measured for the second time.
-        self.results.append((name, workload, total / records, report.best(workload, peers), ours, in_python,
-                             on_one_core))
+            report.add_next(self.table, ours, in_python, peer)
+        else:
+            report.add_rate(self.table, name, workload, ours, peer, total / records)
+        if workload.on_one_core and ours:
+            on_one_core = self.repeated("headrace, loader on one core", total / records,
+                                        lambda: headrace_run.in_c_on_one_core(name, workload, data, self.options))
+            report.add_one_core(self.table, name, workload, on_one_core, ours)
 
     def run(self):
         load = os.getloadavg()[0]
@@ -117,18 +124,10 @@ class Comparison:
                  f"the first batch\n# load average before: {load:.1f}"
                  + (" -- others compute here: the figures mean little" if load > 0.5 else ""))
         self.make_data()
-        self.measure_limits("before")
+        self.tell_limits()
         for name in self.options.workload:
             self.workload(name)
-        self.measure_limits("after")
         self.say("\n== figures, each beside the best peer and this machine's limit in the same run")
-        for name, workload, record_bytes, peer, ours, in_python, on_one_core in self.results:
-            if workload.pause_ms:
-                report.add_next(self.table, ours, in_python, peer)
-            else:
-                report.add_rate(self.table, name, workload, ours, peer, record_bytes, self.limits)
-            if ours and on_one_core:
-                report.add_one_core(self.table, name, workload, on_one_core, ours)
         for line in self.table.lines():
             self.say(line)
 

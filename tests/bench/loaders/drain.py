@@ -4,8 +4,9 @@
     drain.py PEER DATA BATCH [--warmup S] [--seconds S] [--pause-ms N]
 
 PEER is MODULE:FUNCTION below peers/; the function gets the folder of the data and the batch size, and returns an
-iterator over batches without an end, each a sequence of tensors with the records as first dimension. Prints what
-loader_drain_bench prints, and stays until it is told to end, so that its parent can look at it.
+iterator over batches without an end, each a tensor with the records as first dimension, or a sequence or dictionary of
+them: as the peer has them, so that what is timed is its next() and nothing else. Prints what loader_drain_bench prints,
+and stays until it is told to end, so that its parent can look at it.
 """
 import argparse
 import importlib
@@ -23,13 +24,20 @@ def percentile(ordered, share):
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+def records_of(batch):
+    """The length of a batch, or of its first tensor."""
+    if isinstance(batch, dict):
+        return len(next(iter(batch.values())))
+    return len(batch[0]) if isinstance(batch, (tuple, list)) else len(batch)
+
+
 def drain(batches, options):
     began = time.monotonic_ns()
     batches = iter(batches())
     batch = next(batches)
     say("first_batch_ms", (time.monotonic_ns() - began) / 1e6)
-    if len(batch[0]) != options.batch:
-        sys.exit(f"{options.peer}: the first batch has {len(batch[0])} records, {options.batch} are asked for")
+    if records_of(batch) != options.batch:
+        sys.exit(f"{options.peer}: the first batch has {records_of(batch)} records, {options.batch} are asked for")
     end = time.monotonic() + options.warmup
     while time.monotonic() < end:
         batch = None  # as a trainer that is done with it: what freeing it costs is not next()'s
@@ -44,9 +52,9 @@ def drain(batches, options):
             time.sleep(options.pause_ms / 1000)
             now = time.monotonic()
         batch = next(batches)
-        records += len(batch[0])
         before, now = now, time.monotonic()
         times.append(now - before)
+        records += records_of(batch)
     say("records", records)
     say("seconds", now - began)
     times.sort()

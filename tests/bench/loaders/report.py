@@ -1,4 +1,5 @@
 """The lines of the output: one a measured loader, and at the end one a figure."""
+import floors
 from workloads import FIRST_BATCH_MS, NEXT_C_US, NEXT_P99_OF_MEDIAN, NEXT_PYTHON_US, Goal
 
 WITHIN = Goal(1, at_most=True)
@@ -55,24 +56,21 @@ class Table:
             yield "  ".join(cells).rstrip()
 
 
-def held_to(workload, figures, record_bytes, limits):
+def held_to(workload, figures, record_bytes):
     """(name, value, what Headrace does of it): of a rate a core, or of images a second on all cores."""
-    if workload.limit not in limits:
-        return None
-    value, unit = limits[workload.limit]
     if figures is None:
-        return f"{unit} {workload.limit}", value, None
-    rate = figures["records_per_s"]
+        return None
+    unit, rate = floors.unit(workload.limit), figures["records_per_s"]
     ours = rate if unit == "images/s" else rate * record_bytes / 1e9 / figures["cores"]
-    return f"{unit} {workload.limit}", value, ours
+    return f"{unit} {workload.limit}", figures["limit"], ours
 
 
-def add_rate(table, name, workload, ours, peer, record_bytes, limits):
+def add_rate(table, name, workload, ours, peer, record_bytes):
     """The rows of one workload; `ours`: Headrace's figures, None where it was refused."""
     def row(figure, key, of_best=None, limit=None, of_limit=None):
         table.add(name, figure, ours and ours[key], peer and (peer[0], peer[1][key]), of_best, limit, of_limit)
 
-    row("records/s", "records_per_s", workload.of_best, held_to(workload, ours, record_bytes, limits),
+    row("records/s", "records_per_s", workload.of_best, held_to(workload, ours, record_bytes),
         workload.of_limit)
     row("CPU s per million", "cpu_s_per_million", workload.cpu_of_best)
     row("resident MB", "rss_mb", workload.memory_of_best)
@@ -83,7 +81,7 @@ def add_rate(table, name, workload, ours, peer, record_bytes, limits):
 
 def add_one_core(table, name, workload, figures, ours):
     """`figures`: with the loader on one core; `ours`: with all."""
-    table.add(name, "records/s, loader on one core", figures["records_per_s"],
+    table.add(name, "records/s, loader on one core", figures and figures["records_per_s"],
               ("headrace on all", ours["records_per_s"]), workload.on_one_core)
 
 

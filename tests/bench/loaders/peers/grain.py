@@ -30,4 +30,4 @@ def threads_b(files, batch):
 
 def blocks_c(files, batch):
     dataset = pygrain.MapDataset.source(spread.Blocks(files, batch)).repeat()
-    return ((block,) for block in dataset.to_iter_dataset(THREADS))
+    return dataset.to_iter_dataset(THREADS)

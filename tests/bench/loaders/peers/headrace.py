@@ -3,5 +3,4 @@ import headrace
 
 
 def next_c(_, batch):
-    for one in headrace.connect().replica(0).as_numpy_iterator():
-        yield (one.pop("x"),)  # not to be kept here: the trainer alone says when the batch goes back
+    return headrace.connect().replica(0).as_numpy_iterator()

@@ -20,6 +20,6 @@ def threads_b(files, batch):
 def blocks_c(files, batch):
     blocks = spread.Blocks(files, batch)
     stream = data.buffer_from_vector([{"block": i} for i in range(len(blocks))]).to_stream().repeat(ENDLESS)
-    # It knows no uint16: as bytes through it.
+    # It knows no uint16: as bytes.
     stream = stream.key_transform("block", lambda i: blocks[int(i)].view(np.uint8))
-    return ((one["block"].view(np.uint16),) for one in stream.prefetch(4 * THREADS, THREADS))
+    return stream.prefetch(4 * THREADS, THREADS)

@@ -63,14 +63,14 @@ class Gather:
 
 def blocks_c(files, batch):
     gather = PipelineBuilder().add_source(Numbers()).pipe(spread.Blocks(files, batch).__getitem__, concurrency=THREADS)
-    return ((block,) for block in built(gather))
+    return built(gather)
 
 
 def process_c(files, batch):
     """Gathers in a process of its own, and hands batches over in shared memory."""
     config = PipelineBuilder().add_source(Numbers()).pipe(Gather(files, batch), concurrency=1).add_sink(AHEAD)
     arena = SharedMemorySegmentPool(segment_size=batch * spread.RECORD * 2 + 4096, count=SEGMENTS)
-    return ((block,) for block in run_pipeline_in_subprocess(config.get_config(), num_threads=1, arena=arena))
+    return run_pipeline_in_subprocess(config.get_config(), num_threads=1, arena=arena)
 
 
 def row_groups(files):
