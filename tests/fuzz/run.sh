@@ -22,7 +22,8 @@ for name in "${names[@]}"; do
   mkdir -p "$corpus"
   printf '%-16s' "$name"
   # Arrow takes gigabytes where a file asks for them and gives them back: such an allocation is not a fault in itself.
-  if ASAN_OPTIONS=allocator_may_return_null=1 build/fuzz/tests/"$name"_fuzz "$corpus" -runs="$runs" -max_len=8192 -timeout=10 \
+  # -timeout is of the wall clock, and machines were seen to stand still for half a minute.
+  if ASAN_OPTIONS=allocator_may_return_null=1 build/fuzz/tests/"$name"_fuzz "$corpus" -runs="$runs" -max_len=8192 -timeout=60 \
     -malloc_limit_mb=4096 -rss_limit_mb=4096 -artifact_prefix=build/fuzz/"$name"- -print_final_stats=1 >"$log" 2>&1; then
     awk '/stat::number_of_executed_units/ {runs = $2} /stat::average_exec_per_sec/ {rate = $2} / cov: / {cov = $0}
          END {sub(/.* cov: /, "", cov); sub(/ .*/, "", cov)
