@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # What users run or link; the release preset's tests are built by nobody who does not ask for them.
 TARGETS := headrace headrace-loader headrace-operator headrace_shared
 
-.PHONY: help setup build wheel bundle image-context images cluster-build cluster-up cluster-down demo test unit tsan python conformance docs chart lint e2e gpu-deps test-gpu bench-gpu property bench bench-operator fuzz fuzz-admission clean
+.PHONY: help setup build wheel bundle image-context images push cluster-build cluster-up cluster-down demo test unit tsan python conformance docs chart lint e2e gpu-deps test-gpu bench-gpu property bench bench-operator fuzz fuzz-admission clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 26
@@ -30,6 +30,11 @@ image-context: build wheel ## what the Dockerfiles of images/ copy, in build/ima
 
 images: build wheel ## the container images, built without a registry
 	@images/build.sh
+
+push: ## the operator's and the loader's images to REGISTRY=registry.example.com/team, and the command that installs them
+	@[ -n "$(REGISTRY)" ] || { echo "make push: to which registry? For example: make push REGISTRY=registry.example.com/team" >&2; exit 2; }
+	@$(MAKE) images
+	@images/build.sh push $(REGISTRY) $(ARGS)
 
 cluster-build: setup ## the cluster's binaries, kept in the cache
 	@tests/cluster/build.sh

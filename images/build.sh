@@ -5,6 +5,8 @@
 #   images/build.sh           builds what changed since the last time
 #   images/build.sh pause     only the cluster's own sandbox image
 #   images/build.sh base      only Debian's base image
+#   images/build.sh push REGISTRY [OPTION...]    pushes the operator's and the loader's, as they were built last, to
+#                             REGISTRY/headrace-operator and REGISTRY/headrace-loader; OPTIONs are buildah push's
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/tests/cluster/lib.sh"
@@ -104,6 +106,24 @@ make_image() {  # NAME TAG DOCKERFILE CONTEXT-FILE...
   say "    $((SECONDS - began)) s, $(($(stat -c %s "$IMAGES/$name.tar") / 1048576)) MiB"
 }
 
+# Ends with the command that installs what was pushed: by digest, so that nothing else is ever run under its name.
+push() {  # REGISTRY BUILDAH-PUSH-OPTION...
+  local registry=$1 name image; shift
+  local -A images=([operator]=$OPERATOR_IMAGE [loader]=$LOADER_IMAGE) digests
+  for name in operator loader; do
+    image=$registry/headrace-$name
+    say "pushing $image:$VERSION ..."
+    "${BUILDAH[@]}" push -q --digestfile "$work/digest" "$@" "${images[$name]}" "docker://$image:$VERSION" ||
+      die "$image:$VERSION was not pushed. Is $registry the registry's name, with the folder that is yours? Does it know you (buildah login ${registry%%/*})?"
+    digests[$name]=$(< "$work/digest")
+  done
+  cat <<INSTALL
+helm install headrace helm/headrace --namespace headrace-system --create-namespace \\
+  --set image.repository=$registry/headrace-operator,image.digest=${digests[operator]} \\
+  --set loader.image.repository=$registry/headrace-loader,loader.image.digest=${digests[loader]}
+INSTALL
+}
+
 mkdir -p "$work" "$IMAGES"
 exec 9> "$work/lock"
 flock -n 9 || { say "another build of images runs; waiting for it"; flock 9; }
@@ -111,6 +131,7 @@ case ${1:-all} in
   context) fill_context ;;
   pause) make_pause ;;
   base) make_base ;;
+  push) [ $# -ge 2 ] || die "usage: images/build.sh push REGISTRY [OPTION...]"; push "${@:2}" ;;
   all)
     fill_context
     make_pause
@@ -118,5 +139,5 @@ case ${1:-all} in
     make_image loader "$LOADER_IMAGE" images/loader.Dockerfile headrace-loader $(cd "$context" && echo lib/*)
     make_image digits-trainer "$TRAINER_IMAGE" examples/digits/Dockerfile "$(cd "$context" && echo headrace-*.whl)" digits/train.py digits/test.npz
     ;;
-  *) die "usage: images/build.sh [context|pause|base]" ;;
+  *) die "usage: images/build.sh [context|pause|base|push REGISTRY]" ;;
 esac

@@ -20,16 +20,18 @@ install_packages() {
 # shellcheck disable=SC2086
 [ -z "$missing" ] || install_packages $missing
 
-# Prometheus for the end-to-end test: Debian's, unpacked and not installed, as its package would start a service.
-if ! command -v prometheus >/dev/null && [ ! -x "$cache/prometheus/usr/bin/prometheus" ]; then
-  say "fetching prometheus"
-  [ -n "$missing" ] || as_root apt-get update -qq
-  fetched=$(mktemp -d); chmod 755 "$fetched"
-  (cd "$fetched" && apt-get download -qq prometheus) >/dev/null
-  dpkg -x "$fetched"/prometheus_*.deb "$cache/prometheus"; rm -rf "$fetched"
-fi
+# Servers for the end-to-end tests: Debian's, unpacked and not installed, as their packages would start services.
+for server in prometheus docker-registry; do
+  if ! command -v "$server" >/dev/null && [ ! -x "$cache/$server/usr/bin/$server" ]; then
+    say "fetching $server"
+    [ -n "$missing" ] || as_root apt-get update -qq
+    fetched=$(mktemp -d); chmod 755 "$fetched"
+    (cd "$fetched" && apt-get download -qq "$server") >/dev/null
+    dpkg -x "$fetched/${server}"_*.deb "$cache/$server"; rm -rf "$fetched"
+  fi
+done
 
-# Debian's python3: the wheel must fit the interpreter of the images.
+# Debian's python3, which is the images' too.
 venv=$cache/venv
 if ! cmp -s "$root/scripts/requirements.txt" "$venv/requirements.txt"; then
   say "making the Python environment $venv"

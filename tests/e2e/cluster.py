@@ -3,13 +3,18 @@ import base64
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+from python_environment import CACHE  # noqa: E402
+
 SCRIPTS = ROOT / "tests" / "cluster"
 RUN_DIR = Path(os.environ.get("HEADRACE_CLUSTER_RUN", "/var/tmp/headrace-cluster"))
 TRAINER_IMAGE = "docker.io/headrace/digits-trainer:0.1.0"
@@ -27,6 +32,11 @@ PLURALS = {
     "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
     "DistributedInput": "/apis/headrace.dev/v1alpha1/namespaces/{}/distributedinputs",
 }
+
+
+def unpacked(server):
+    """The program of that name, as it is installed or as scripts/setup.sh unpacked it."""
+    return shutil.which(server) or CACHE / server / "usr" / "bin" / server
 
 
 class ApiError(Exception):

@@ -1,9 +1,7 @@
 """What dashboards and alerts ask, asked of a real Prometheus that scrapes the operator and the pods of a running Job."""
 import base64
 import json
-import os
 import re
-import shutil
 import subprocess
 from urllib.parse import urlencode
 
@@ -11,7 +9,7 @@ import pytest
 
 import expressions
 import workload
-from cluster import ROOT, SCRIPTS, SYSTEM_NAMESPACE, ApiError
+from cluster import ROOT, SCRIPTS, SYSTEM_NAMESPACE, ApiError, unpacked
 
 PORT = 9090
 # Debian's Prometheus comes without service discovery by Kubernetes: `discover` below writes what that would find.
@@ -84,13 +82,6 @@ def operator_metrics(cluster, pod, token=""):
     return int(status), body
 
 
-def prometheus_binary():
-    cache = os.environ.get("HEADRACE_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "headrace"
-    )
-    return shutil.which("prometheus") or os.path.join(cache, "prometheus", "usr", "bin", "prometheus")
-
-
 class Prometheus:
     def __init__(self, cluster, folder, token):
         self._cluster = cluster
@@ -99,7 +90,7 @@ class Prometheus:
         config = folder / "prometheus.yml"
         config.write_text(CONFIG % (ROOT / "alerts" / "headrace.yaml"))
         self._folder = folder
-        command = [prometheus_binary(), f"--config.file={config}", f"--storage.tsdb.path={folder}/data"]
+        command = [unpacked("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={folder}/data"]
         command.append(f"--web.listen-address=127.0.0.1:{PORT}")
         self._log = (folder / "prometheus.log").open("w")
         self._process = subprocess.Popen([SCRIPTS / "run.sh", *command], stdout=self._log, stderr=self._log)
