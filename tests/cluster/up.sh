@@ -20,7 +20,7 @@ DAEMON_GROUPS=$(cgroup_dirs daemons)
 if [ "$(awk '$1 == "MemAvailable:" {print $2}' /proc/meminfo)" -gt $((6 << 20)) ]; then
   for part in etcd $(seq -f n%g "$NODES"); do mkdir "$part"; mount -t tmpfs -o mode=755,size=4g headrace "$RUN/$part"; done
 fi
-trap 'status=$?; [ $status = 0 ] || { say "the start failed; cleaning up (logs stay in $RUN/log)"; "$here/down.sh"; }; exit $status' EXIT
+trap 'status=$?; [ $status = 0 ] || { tail -n 3 "$RUN"/log/*.log >&2; say "the start failed; cleaning up (logs stay in $RUN/log)"; "$here/down.sh"; }; exit $status' EXIT
 trap 'exit 130' INT TERM
 
 make_network() {

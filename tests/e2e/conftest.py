@@ -18,10 +18,12 @@ def _is_up():
 
 
 @pytest.fixture(scope="session")
-def bare_cluster():
+def bare_cluster(request):
     """The cluster without Headrace."""
     if not (KEEP and _is_up()):
-        done = subprocess.run([SCRIPTS / "up.sh"])
+        # Seen as they come: what pytest captures before it exits, it does not show.
+        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            done = subprocess.run([SCRIPTS / "up.sh"])
         if done.returncode:
             pytest.exit(f"tests/cluster/up.sh: exit status {done.returncode}, see its messages above", returncode=3)
     cluster = Cluster()
