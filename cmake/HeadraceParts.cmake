@@ -1,6 +1,6 @@
 # -DHEADRACE_PARTS=gpu (preset "gpu"): ring, client, device, exchange, the Python package and the loader, and their tests, and
 # nothing else: for a machine with a GPU but without network. They need a C++20 compiler, CMake, CUDA 13.0 or newer and NCCL,
-# and three libraries that are compiled from source: nlohmann-json, GoogleTest and, for the Python package, nanobind. These are
+# and three libraries that such machines lack: nlohmann-json, GoogleTest and, for the Python package, nanobind. These are
 # the system's where it has them, else those of build/gpu-deps, which `make gpu-deps` fills on a machine that has them, to
 # be carried along (docs/gpu.md). The loader is the same without what needs further libraries (sidecar/CMakeLists.txt).
 set(HEADRACE_PARTS all CACHE STRING "What to build: all, or gpu: what needs a GPU, alone")

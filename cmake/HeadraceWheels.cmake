@@ -1,8 +1,9 @@
-# headrace_fetch_wheels(OUT NAME arrow SIZE "55 MB" [PIP_OPTIONS ...]): the real C++ libraries that PyPI wheels hold, at
-# the versions and hashes of cmake/<NAME>-requirements.txt, unpacked once into a cache outside the checkout that all
-# checkouts and presets share. Sets OUT to the folder, or to nothing, with a message that says why.
+# headrace_fetch_wheels(OUT NAME arrow SIZE "55 MB" [PYTHON 3.12] [PIP_OPTIONS ...]): the real C++ libraries that PyPI
+# wheels hold, at the versions and hashes of cmake/<NAME>-requirements.txt, unpacked once into a cache outside the checkout
+# that all checkouts and presets share. PYTHON: the wheels for that CPython, whichever fetches them. Sets OUT to the folder,
+# or to nothing, with a message that says why.
 function(headrace_fetch_wheels out)
-  cmake_parse_arguments(ARG "" "NAME;SIZE" "PIP_OPTIONS" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;SIZE;PYTHON" "PIP_OPTIONS" ${ARGN})
   set(cache "$ENV{HEADRACE_CACHE}")
   if(NOT cache AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
     set(cache "$ENV{XDG_CACHE_HOME}/headrace")
@@ -15,6 +16,10 @@ function(headrace_fetch_wheels out)
   string(SHA256 versions "${versions}")
   string(SUBSTRING "${versions}" 0 12 versions)
   set(dir "${cache}/${ARG_NAME}/${versions}")
+  if(ARG_PYTHON)
+    string(APPEND dir "-${ARG_PYTHON}")
+    list(APPEND ARG_PIP_OPTIONS --python-version ${ARG_PYTHON} --implementation cp)
+  endif()
   if(NOT EXISTS "${dir}/complete")
     message(STATUS "Fetching what ${requirements} names (${ARG_SIZE}, once) into ${dir}")
   endif()

@@ -111,7 +111,7 @@ def python():
     """The Python package, which no sanitizer's build has."""
     configure("release")
     run("cmake", "--build", "--preset", "release", "-j", JOBS, "--target", "headrace_python_native", "headrace_shared",
-        "headrace", "headrace-loader", "ring_loader", "make_plan", "fake_cuda")
+        "headrace", "headrace-loader", "ring_loader", "make_plan", "fake_cuda", "wheel")
     return ctest("release", "-L", "python")
 
 

@@ -26,7 +26,7 @@ if [ -n "$skipped" ]; then
   echo "== skipped, so not tested here:"
   echo "$skipped"
 fi
-[ -d build/gpu/python ] || echo "== not built, so not tested here: the Python package: there is no Python 3.10 or newer with its headers"
+[ -d build/gpu/python ] || echo "== not built, so not tested here: the Python package: there is no Python 3.11 or newer with its headers"
 on_gpu=$(ctest --preset gpu -N -L gpu | sed -n 's/^Total Tests: //p')
 echo "== $(grep -cE '^ *[0-9]+/[0-9]+ Test .* Passed' "$log") test programs passed, of which up to $on_gpu use the GPU"
 if [ "$status" -ne 0 ] || [ "${on_gpu:-0}" -eq 0 ]; then

@@ -40,8 +40,18 @@ if(TARGET headrace_python_native)
   add_test(NAME client/ragged COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/ragged_test.py)
   add_test(NAME client/pinned_python
     COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/pinned_test.py)
-  set_tests_properties(client/python client/ragged client/pinned_python PROPERTIES LABELS "unit;python" TIMEOUT 120)
-  set_property(TEST client/python client/ragged client/pinned_python PROPERTY ENVIRONMENT
+  set(python_tests client/python client/ragged client/pinned_python)
+  # As users have it, and so only where scripts/test.py makes a wheel: not on a GPU machine.
+  if(HEADRACE_PARTS STREQUAL "all")
+    add_test(NAME client/wheel COMMAND ${HEADRACE_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/client/wheel_test.py)
+    list(APPEND python_tests client/wheel)
+    set_property(TEST client/wheel PROPERTY ENVIRONMENT_MODIFICATION
+      "HEADRACE_PYTHON_PACKAGE=set:${CMAKE_SOURCE_DIR}/client/python"
+      "HEADRACE_WHEEL_DIRECTORY=set:${CMAKE_SOURCE_DIR}/dist"
+      "HEADRACE_LIBCUDA=set:no driver")
+  endif()
+  set_tests_properties(${python_tests} PROPERTIES LABELS "unit;python" TIMEOUT 120)
+  set_property(TEST ${python_tests} PROPERTY ENVIRONMENT
     "PYTHONPATH=${CMAKE_BINARY_DIR}/python;PYTHONDONTWRITEBYTECODE=1"
     "HEADRACE_RING_LOADER=$<TARGET_FILE:ring_loader>"
     "HEADRACE_CLIENT_DOC=${CMAKE_SOURCE_DIR}/docs/client.md"

@@ -173,10 +173,11 @@ Status Driver::RegisterRing(void* ring, size_t bytes) const {
   const std::string call = "cuMemHostRegister of a ring of " + std::to_string(bytes) + " bytes";
   const Error error = mem_host_register(ring, bytes, kMemHostRegisterPortable);
   if (error != kErrorInvalidValue) return Check(error, call);
-  return Unavailable(call +
-                     ": CUDA_ERROR_INVALID_VALUE: CUDA locks no file of a disk: let the run directory lie in memory "
-                     "(an emptyDir with medium: Memory; /dev/shm), " +
-                     kHostRemedy);
+  return Unavailable(
+      call +
+      ": CUDA_ERROR_INVALID_VALUE, as for a file of a disk, which cannot be locked: let the run directory "
+      "lie in memory (an emptyDir with medium: Memory; /dev/shm), " +
+      kHostRemedy);
 }
 
 Result<int> CountGpus() {

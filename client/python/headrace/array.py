@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, Optional, Tuple
+
+from headrace import _numpy
 
 if TYPE_CHECKING:
     import jax
@@ -16,14 +17,6 @@ if TYPE_CHECKING:
 _CPU = 1  # DLPack's kDLCPU
 _LEGACY_STREAM = 1
 _NO_STREAM = -1
-
-
-@functools.lru_cache(maxsize=None)
-def _numpy() -> Any:
-    """numpy, for those who ask for its arrays; an import statement in every call would cost more than the view."""
-    import numpy
-
-    return numpy
 
 
 class Array:
@@ -78,15 +71,15 @@ class Array:
 
     def numpy(self) -> numpy.ndarray:
         """A numpy array over this memory, or of a copy where it is a GPU's. bfloat16 needs the package ml_dtypes."""
-        if self._buffer.is_plain:
-            return _numpy().asarray(self._buffer)
-        numpy = _numpy()
-        if self._is_on_cpu():
-            array = numpy.asarray(self._buffer)
+        buffer = self._buffer
+        if buffer.on_device:
+            import numpy
+
+            array = numpy.empty(buffer.shape, _numpy.dtype(buffer.dtype))
+            buffer.copy_to(array.ctypes.data)
         else:
-            array = numpy.empty(self._buffer.shape, dtype=self._buffer.type_string)
-            self._buffer.copy_to(array.ctypes.data)
-        if self._buffer.dtype != "bfloat16":
+            array = _numpy.arrays().view(buffer, _numpy.dtype(buffer.dtype))
+        if buffer.dtype != "bfloat16":
             return array
         try:
             import ml_dtypes
@@ -102,7 +95,7 @@ class Array:
 
         if self._buffer.dtype == "bool":  # not every version takes booleans by DLPack
             stream = _NO_STREAM
-            if not self._is_on_cpu():
+            if self._buffer.on_device:
                 stream = torch.cuda.current_stream(self.device).cuda_stream or _LEGACY_STREAM
             return torch.from_dlpack(self._buffer.dlpack(as_bytes=True, stream=stream)).view(torch.bool)
         return torch.from_dlpack(self)
@@ -116,7 +109,7 @@ class Array:
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> numpy.ndarray:
         import numpy
 
-        if copy is False and not self._is_on_cpu():
+        if copy is False and self._buffer.on_device:
             raise ValueError(f"component {self.name!r} is on {self.device}: as a numpy array it must be copied")
         array = self.numpy()
         if dtype is not None and numpy.dtype(dtype) != array.dtype:
@@ -137,7 +130,7 @@ class Array:
             raise BufferError(f"the tensor is on {self.device}: no view on device {tuple(dl_device)}")
         if copy:
             raise BufferError("a view of a batch is never a copy: copy what it gives")
-        if self._is_on_cpu():
+        if not self._buffer.on_device:
             if stream is not None:
                 raise BufferError("the ring is CPU memory, which has no streams: stream must be None")
             return self._buffer.dlpack()
@@ -147,6 +140,3 @@ class Array:
 
     def __dlpack_device__(self) -> Tuple[int, int]:
         return self._buffer.device
-
-    def _is_on_cpu(self) -> bool:
-        return self._buffer.device[0] == _CPU

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable, Dict, Generic, Iterator, Optional, Sequence, Tuple, TypeVar, Union
 
-from headrace import _native
+from headrace import _native, _numpy
 from headrace.array import Array
 from headrace.context import InputContext, TensorSpec, ValueContext
 from headrace.errors import InvalidArgumentError, OutOfRangeError
@@ -215,29 +215,22 @@ class ReplicaDataset:
         As tf.data's as_numpy_iterator(). Arrays look into the ring and copy nothing; drop them to give the batch's memory
         back. Strings and what lies on a GPU are copies; ragged numbers, which numpy lacks, stay Ragged.
         """
-        import numpy
 
         def convert(buffer: _native.Buffer) -> Any:
             tensor = tensor_of(buffer)
             return tensor if isinstance(tensor, Ragged) else tensor.numpy()
 
         specs = self._dataset._specs
-        dtypes = tuple(numpy.dtype(spec.dtype) if _numpy_has(spec) else None for spec in specs.values())
-        arguments = (tuple(specs), dtypes, _numpy_api(), numpy.ndarray, convert)
+        in_host_memory = self._dataset.memory == "Host"
+        dtypes = tuple(
+            _numpy.dtype(spec.dtype) if in_host_memory and _numpy_has(spec) else None for spec in specs.values()
+        )
+        arguments = (tuple(specs), dtypes, _numpy.arrays(), convert)
         return self._epochs.start(lambda iterator, _: _native.NumpyIterator(iterator, *arguments))
 
 
 def _numpy_has(spec: TensorSpec) -> bool:
     return not spec.ragged and spec.dtype not in ("string", "bfloat16")
-
-
-def _numpy_api() -> Any:
-    """The capsule with the functions of numpy's C API."""
-    try:
-        from numpy._core import _multiarray_umath
-    except ImportError:  # numpy before 2
-        from numpy.core import _multiarray_umath
-    return _multiarray_umath._ARRAY_API
 
 
 class DistributedDataset:

@@ -17,8 +17,6 @@ struct DLDataType {
   uint16_t lanes;
 };
 
-inline constexpr uint8_t kDLBfloat = 4;
-
 struct DLTensor {
   void* data;
   DLDevice device;

@@ -15,7 +15,6 @@
 #include <tuple>
 #include <vector>
 
-#include "client/python/src/array_struct.h"
 #include "client/python/src/dlpack.h"
 #include "client/python/src/errors.h"
 #include "client/python/src/numpy_array.h"
@@ -35,16 +34,8 @@ using SharedBatch = std::shared_ptr<headrace_batch>;
 nb::tuple ToTuple(const int64_t* values, int32_t count) {
   PyObject* tuple = PyTuple_New(count);
   if (tuple == nullptr) throw nb::python_error();
-  for (int32_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple, i, PyLong_FromLongLong(values[i]));
+  for (int32_t i = 0; i < count; ++i) PyTuple_SetItem(tuple, i, PyLong_FromLongLong(values[i]));
   return nb::steal<nb::tuple>(tuple);
-}
-
-// numpy's letter of a type; bfloat16, which numpy lacks, as its bits.
-char TypeKind(const headrace_dtype& dtype) {
-  return dtype.code == 0 ? 'i' : dtype.code == 2 ? 'f' : dtype.code == 6 ? 'b' : 'u';
-}
-std::string TypeString(const headrace_dtype& dtype) {
-  return (dtype.bits == 8 ? "|" : "<") + std::string(1, TypeKind(dtype)) + std::to_string(dtype.bits / 8);
 }
 
 constexpr int64_t kNoStream = -1;  // DLPack's: the consumer asks for no order
@@ -97,33 +88,6 @@ struct Buffer {
     shape[0] = end - begin;
     auto* const data = static_cast<uint8_t*>(tensor.data) + begin * tensor.strides[0] * (tensor.dtype.bits / 8);
     return Part(tensor.dtype, data, std::move(shape), tensor.strides);
-  }
-
-  // Whether numpy can look into it: in the CPU's memory, and of a type that it has.
-  bool is_plain() const { return !on_device() && tensor.dtype.code != kDLBfloat; }
-
-  // numpy's __array_struct__: like its __array_interface__, without a dictionary a view.
-  nb::object ArrayStruct() const {
-    struct View : PyArrayInterface {
-      std::vector<int64_t> byte_strides;
-    };
-    auto view = std::make_unique<View>();
-    const int64_t value_bytes = tensor.dtype.bits / 8;
-    for (int32_t i = 0; i < tensor.ndim; ++i) view->byte_strides.push_back(tensor.strides[i] * value_bytes);
-    view->two = 2;
-    view->nd = tensor.ndim;
-    view->typekind = TypeKind(tensor.dtype);
-    view->itemsize = static_cast<int>(value_bytes);
-    view->flags = kArrayAligned | kArrayNotSwapped | (readonly ? 0 : kArrayWriteable);
-    view->shape = const_cast<int64_t*>(shape());
-    view->strides = view->byte_strides.data();
-    view->data = tensor.data;
-    PyObject* capsule = PyCapsule_New(static_cast<PyArrayInterface*>(view.get()), nullptr, [](PyObject* self) {
-      delete static_cast<View*>(static_cast<PyArrayInterface*>(PyCapsule_GetPointer(self, nullptr)));
-    });
-    if (capsule == nullptr) throw nb::python_error();
-    view.release();
-    return nb::steal(capsule);
   }
 
   bool on_device() const { return tensor.device_type != kDLCPU; }
@@ -185,30 +149,47 @@ struct Memory {
 
 PyType_Slot memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(Memory::GetBytes)}, {0, nullptr}};
 
+headrace_tensor TensorOf(const headrace_batch* batch, int32_t index) {
+  headrace_tensor tensor{};
+  tensor.size = sizeof(tensor);
+  Check(headrace_batch_tensor(batch, index, &tensor));
+  return tensor;
+}
+
 struct Batch {
   SharedBatch handle;
 
-  headrace_tensor Tensor(int32_t index) const {
-    headrace_tensor tensor{};
-    tensor.size = sizeof(tensor);
-    Check(headrace_batch_tensor(handle.get(), index, &tensor));
-    return tensor;
-  }
-  Buffer At(int32_t index) const { return {handle, Tensor(index), {}, false, index}; }
-
-  // A capsule that keeps the batch.
-  nb::object Owner() const {
-    auto owner = std::make_unique<SharedBatch>(handle);
-    PyObject* capsule = PyCapsule_New(owner.get(), nullptr, [](PyObject* self) {
-      delete static_cast<SharedBatch*>(PyCapsule_GetPointer(self, nullptr));
-    });
-    if (capsule == nullptr) throw nb::python_error();
-    owner.release();
-    return nb::steal(capsule);
-  }
+  Buffer At(int32_t index) const { return {handle, TensorOf(handle.get(), index), {}, false, index}; }
 };
 
 using Position = std::tuple<int64_t, int64_t, uint64_t>;  // epoch, step, seed
+
+// What makes numpy arrays: see numpy_array.h, and headrace/_numpy.py, which has one for all.
+class NumpyArrays {
+ public:
+  NumpyArrays(nb::object capsule, nb::object ndarray)
+      : capsule_(std::move(capsule)), ndarray_(std::move(ndarray)), api_(capsule_.ptr(), ndarray_.ptr()) {
+    if (!api_.ok()) throw nb::python_error();
+  }
+
+  // An array of a numpy.dtype over a tensor of `shape` in host memory, which `owner` keeps.
+  nb::object Over(const headrace_tensor& tensor, const int64_t* shape, bool readonly, nb::handle dtype,
+                  nb::handle owner) const {
+    PyObject* const made = api_.Make(dtype.ptr(), tensor.data, tensor.ndim, shape, readonly, owner.ptr());
+    if (made == nullptr) throw nb::python_error();
+    return nb::steal(made);
+  }
+  // The same of a Buffer, which the array keeps.
+  nb::object View(nb::handle self, nb::handle dtype) const {
+    const auto& buffer = nb::cast<const Buffer&>(self);
+    return Over(buffer.tensor, buffer.shape(), buffer.readonly, dtype, self);
+  }
+
+ private:
+  nb::object capsule_;
+  nb::object ndarray_;
+  NumpyApi api_;
+};
 
 class Iterator {
  public:
@@ -222,13 +203,13 @@ class Iterator {
     if (step == nullptr) throw nb::python_error();
     for (size_t i = 0; i < batches_.size(); ++i) {
       SharedBatch batch(batches_[i], headrace_batch_free);
-      PyTuple_SET_ITEM(step, static_cast<Py_ssize_t>(i), nb::cast(Batch{std::move(batch)}).release().ptr());
+      PyTuple_SetItem(step, static_cast<Py_ssize_t>(i), nb::cast(Batch{std::move(batch)}).release().ptr());
     }
     return nb::steal(step);
   }
 
-  // The same of one replica's iterator; the batch has no handle at the end.
-  Batch NextOfReplica() { return {Advance(false, -1) ? SharedBatch(batches_[0], headrace_batch_free) : nullptr}; }
+  // The same of one replica's iterator. The caller frees it; null at the end.
+  headrace_batch* NextOfReplica() { return Advance(false, -1) ? batches_[0] : nullptr; }
 
   Position At() const {
     headrace_position position{};
@@ -267,22 +248,17 @@ class Iterator {
   std::vector<headrace_batch*> batches_;
 };
 
-// Batches of one replica as dictionaries of numpy arrays, made without a step in Python where numpy can look into the
-// batch; `convert` makes of any other Buffer what takes its place.
+// Batches of one replica as dictionaries of numpy arrays. Where numpy can look into every component they are made
+// without a step in Python, and with as few in C++: what this runs through is cold after a trainer's step.
 class NumpyIterator {
  public:
-  // `dtypes`: numpy's of each component, None where it has none, or no array of rows that differ in length. `api`,
-  // `ndarray`: see NumpyArrays.
-  NumpyIterator(Iterator iterator, nb::tuple names, nb::tuple dtypes, nb::object api, nb::object ndarray,
-                nb::object convert)
-      : iterator_(std::move(iterator)),
-        names_(std::move(names)),
-        dtypes_(std::move(dtypes)),
-        api_(std::move(api)),
-        ndarray_(std::move(ndarray)),
-        convert_(std::move(convert)),
-        numpy_(api_.ptr(), ndarray_.ptr()) {
-    if (!numpy_.ok()) throw nb::python_error();
+  // `dtypes`: numpy's of each component; None where `convert` makes of its Buffer what takes the array's place.
+  NumpyIterator(Iterator iterator, nb::tuple names, nb::tuple dtypes, NumpyArrays numpy, nb::object convert)
+      : iterator_(std::move(iterator)), numpy_(std::move(numpy)), convert_(std::move(convert)) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      components_.push_back({names[i], dtypes[i]});
+      converts_ = converts_ || components_.back().dtype.is_none();
+    }
   }
 
   // Python's tp_iternext: null, with no error set, at the end.
@@ -300,31 +276,55 @@ class NumpyIterator {
   }
 
  private:
+  struct Component {
+    nb::object name;
+    nb::object dtype;
+  };
+
   PyObject* Next() {
-    const Batch batch = iterator_.NextOfReplica();
-    if (batch.handle == nullptr) return nullptr;
-    const nb::object owner = batch.Owner();
-    nb::dict arrays;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      const auto index = static_cast<int32_t>(i);
-      const headrace_tensor tensor = batch.Tensor(index);
-      const bool plain = tensor.device_type == kDLCPU && !dtypes_[i].is_none();
-      const nb::object value = plain ? nb::steal(numpy_.Make(nb::handle(dtypes_[i]).ptr(), tensor, owner.ptr()))
-                                     : convert_(nb::cast(batch.At(index)));
-      if (!value.is_valid() || PyDict_SetItem(arrays.ptr(), nb::handle(names_[i]).ptr(), value.ptr()) != 0) {
-        throw nb::python_error();
-      }
+    headrace_batch* const batch = iterator_.NextOfReplica();
+    if (batch == nullptr) return nullptr;
+    return (converts_ ? Converted({SharedBatch(batch, headrace_batch_free)}) : Arrays(batch)).release().ptr();
+  }
+
+  nb::object Arrays(headrace_batch* batch) const {
+    PyObject* const capsule = PyCapsule_New(batch, nullptr, [](PyObject* self) {
+      headrace_batch_free(static_cast<headrace_batch*>(PyCapsule_GetPointer(self, nullptr)));
+    });
+    if (capsule == nullptr) {
+      headrace_batch_free(batch);
+      throw nb::python_error();
     }
-    return arrays.release().ptr();
+    const nb::object owner = nb::steal(capsule);
+    nb::object arrays = nb::steal(PyDict_New());
+    for (size_t i = 0; i < components_.size(); ++i) {
+      const headrace_tensor tensor = TensorOf(batch, static_cast<int32_t>(i));
+      Put(arrays, components_[i], numpy_.Over(tensor, tensor.shape, false, components_[i].dtype, owner));
+    }
+    return arrays;
+  }
+
+  nb::object Converted(const Batch& batch) const {
+    nb::object arrays = nb::steal(PyDict_New());
+    for (size_t i = 0; i < components_.size(); ++i) {
+      const nb::object buffer = nb::cast(batch.At(static_cast<int32_t>(i)));
+      const nb::object& dtype = components_[i].dtype;
+      Put(arrays, components_[i], dtype.is_none() ? convert_(buffer) : numpy_.View(buffer, dtype));
+    }
+    return arrays;
+  }
+
+  static void Put(const nb::object& arrays, const Component& component, const nb::object& value) {
+    if (!arrays.is_valid() || PyDict_SetItem(arrays.ptr(), component.name.ptr(), value.ptr()) != 0) {
+      throw nb::python_error();
+    }
   }
 
   Iterator iterator_;
-  nb::tuple names_;
-  nb::tuple dtypes_;
-  nb::object api_;
-  nb::object ndarray_;
-  nb::object convert_;
   NumpyArrays numpy_;
+  nb::object convert_;
+  std::vector<Component> components_;
+  bool converts_ = false;  // some component, or all
 };
 
 PyType_Slot numpy_iterator_slots[] = {
@@ -429,10 +429,8 @@ NB_MODULE(_native, module) {
       .def_prop_ro("dtype", [](const Buffer& buffer) { return buffer.tensor.dtype.name; })
       .def_prop_ro("shape", [](const Buffer& buffer) { return ToTuple(buffer.shape(), buffer.tensor.ndim); })
       .def_prop_ro("nbytes", [](const Buffer& buffer) { return buffer.tensor.nbytes; })
-      .def_prop_ro("type_string", [](const Buffer& buffer) { return TypeString(buffer.tensor.dtype); })
       .def_prop_ro("is_variable", [](const Buffer& buffer) { return buffer.tensor.row_splits != nullptr; })
-      .def_prop_ro("is_plain", &Buffer::is_plain)
-      .def_prop_ro("__array_struct__", &Buffer::ArrayStruct)
+      .def_prop_ro("on_device", &Buffer::on_device)
       .def("memory", [](const Buffer& buffer) { return Memory{buffer}; })
       .def("values", &Buffer::Values)
       .def("row_splits", &Buffer::RowSplits)
@@ -452,13 +450,17 @@ NB_MODULE(_native, module) {
       .def_prop_ro("step", [](const Batch& batch) { return headrace_batch_step(batch.handle.get()); })
       .def("buffer", &Batch::At, "index"_a);
 
+  nb::class_<NumpyArrays>(module, "NumpyArrays")
+      .def(nb::init<nb::object, nb::object>(), "api"_a, "ndarray"_a)
+      .def("view", &NumpyArrays::View, "buffer"_a, "dtype"_a);
+
   nb::class_<Iterator>(module, "Iterator")
       .def("next", &Iterator::Next, "as_optional"_a, "timeout_ms"_a)
       .def("position", &Iterator::At);
 
   nb::class_<NumpyIterator>(module, "NumpyIterator", nb::type_slots(numpy_iterator_slots))
-      .def(nb::init<Iterator, nb::tuple, nb::tuple, nb::object, nb::object, nb::object>(), "iterator"_a, "names"_a,
-           "dtypes"_a, "api"_a, "ndarray"_a, "convert"_a);
+      .def(nb::init<Iterator, nb::tuple, nb::tuple, NumpyArrays, nb::object>(), "iterator"_a, "names"_a, "dtypes"_a,
+           "numpy"_a, "convert"_a);
 
   nb::class_<Dataset>(module, "Dataset")
       .def_static("connect", &Dataset::Connect, "directory"_a.none(), "timeout_ms"_a, "takes_device"_a, "gpus"_a,
