@@ -41,13 +41,13 @@ make_network() {
 }
 
 certificate() {  # NAME SUBJECT [SUBJECT-ALTERNATIVE-NAMES]
-  openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "$2" -keyout pki/$1.key -out pki/$1.csr 2>/dev/null
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "$2" -keyout pki/$1.key -out pki/$1.csr 2>>log/openssl.log
   openssl x509 -req -in pki/$1.csr -CA pki/ca.crt -CAkey pki/ca.key -set_serial 0x$(openssl rand -hex 8) -days 3650 \
-    -out pki/$1.crt -extfile <(printf 'subjectAltName=%s' "${3:-DNS:$1}") 2>/dev/null
+    -out pki/$1.crt -extfile <(printf 'subjectAltName=%s' "${3:-DNS:$1}") 2>>log/openssl.log
 }
 make_pki() {
   local i user
-  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=ca -keyout pki/ca.key -out pki/ca.crt 2>/dev/null
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=ca -keyout pki/ca.key -out pki/ca.crt 2>>log/openssl.log
   openssl ecparam -name prime256v1 -genkey -noout -out pki/sa.key
   certificate apiserver /CN=kube-apiserver "IP:10.90.0.1,IP:127.0.0.1,IP:10.96.0.1,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local"
   certificate admin /O=system:masters/CN=admin
@@ -155,7 +155,7 @@ start_node() {
   # In a mount namespace of its own, which takes every mount with it when the node ends; fixed paths become private.
   start containerd$i nsenter --net=/run/netns/$NS-n$i unshare -m sh -c \
     "mkdir -p /run/containerd /var/lib/cni && mount -t tmpfs none /run/containerd && mount -t tmpfs none /var/lib/cni && exec containerd -c $d/containerd.toml"
-  wait_until 60 "containerd of n$i" containerd$i test -S "$d/containerd.sock"
+  wait_until 60 "containerd of n$i" containerd$i ctr -a "$d/containerd.sock" version  # its socket is there before it answers
   for archive in "$IMAGES"/*.tar; do
     ctr -a "$d/containerd.sock" -n k8s.io images import --local "$archive" >> log/import$i.log 2>&1 || { tail -n 5 log/import$i.log >&2; die "cannot import $archive"; }
   done
