@@ -128,9 +128,12 @@ TEST_F(CommandTest, RunStopsAfterTheStepsAskedFor) {
 
 TEST_F(CommandTest, RunGivesTheStatusOfTheFirstTrainerThatFails) {
   const std::string input = RangeInput("  - batch: {size: 4}\n");
-  const Outcome outcome =
-      Headrace({"run", "-f", input, "--workers", "2", "--", "sh", "-c",
-                "echo dir ${HEADRACE_DIR##*/} rank $RANK of $WORLD_SIZE; test $RANK = 0 && exec sleep 1000; exit 7"});
+  // The second fails when the first has spoken, which is ended with it.
+  const Outcome outcome = Headrace({"run", "-f", input, "--workers", "2", "--", "sh", "-c",
+                                    "echo dir ${HEADRACE_DIR##*/} rank $RANK of $WORLD_SIZE\n"
+                                    "test $RANK = 1 || { : > \"$0\"; exec sleep 1000; }\n"
+                                    "until [ -e \"$0\" ]; do sleep 0.02; done; exit 7",
+                                    input + ".spoken"});
   EXPECT_EQ(outcome.status, 7) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("[worker 0] dir worker-0 rank 0 of 2\n"));
   EXPECT_THAT(outcome.output, HasSubstr("[worker 1] dir worker-1 rank 1 of 2\n"));

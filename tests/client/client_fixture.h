@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "headrace/client.h"
@@ -46,7 +47,9 @@ class ClientTest : public testing::Test {
 
   headrace_iterator* Iterate(int32_t replica) {
     headrace_iterator* iterator = nullptr;
-    EXPECT_EQ(headrace_iterator_create(datasets_.back(), replica, &iterator), HEADRACE_OK) << headrace_last_error();
+    if (headrace_iterator_create(datasets_.back(), replica, &iterator) != HEADRACE_OK) {
+      throw std::runtime_error(headrace_last_error());  // it ends the test, and only that one
+    }
     iterators_.push_back(iterator);
     return iterator;
   }
