@@ -36,4 +36,4 @@ add_executable(admission_flood flood/admission_flood.cc flood/hostile_requests.c
 target_link_libraries(admission_flood PRIVATE headrace::operator_lib headrace::operator_admission headrace::common_net OpenSSL::SSL Threads::Threads)
 set_target_properties(admission_flood PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 add_test(NAME operator/admission/flood COMMAND admission_flood 4000 1500)
-set_tests_properties(operator/admission/flood PROPERTIES LABELS unit TIMEOUT 120)
+set_tests_properties(operator/admission/flood PROPERTIES LABELS unit TIMEOUT 300)

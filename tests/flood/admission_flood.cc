@@ -3,8 +3,8 @@
 //
 //   admission_flood [REQUESTS] [MOST_MIB] [SEED]     default 1000000 256 1
 //
-// Fails if the server ends, keeps a hostile peer without a word for 20 s, does not answer the honest one, or takes more
-// than MOST_MIB MiB of memory.
+// Fails if the server ends, keeps a hostile peer without a word for a minute, does not answer the honest one, or takes
+// more than MOST_MIB MiB of memory.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -254,7 +254,7 @@ int Flood(uint16_t port, pid_t server, uint64_t requests, int most_mebibytes, ui
     std::printf("  answered %-10d%10llu\n", status, static_cast<unsigned long long>(count));
   }
   std::printf("  turned away       %10llu\n", static_cast<unsigned long long>(tally.turned_away));
-  std::printf("  left in silence   %10llu   20 s long; goal 0\n", static_cast<unsigned long long>(tally.silence));
+  std::printf("  left in silence   %10llu   a minute long; goal 0\n", static_cast<unsigned long long>(tally.silence));
   std::printf("server's memory     %10d   MiB at most, from %d; goal %d\n", most, before, most_mebibytes);
   std::printf("honest requests     %10zu   over %llu connections, %llu failed; goal 0\n", honest.took_ms.size(),
               static_cast<unsigned long long>(honest.connections), static_cast<unsigned long long>(honest.failed));

@@ -18,7 +18,7 @@ class Peer {
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // Each is false once the connection has ended, or nothing happened on it for 20 s.
+  // Each is false once the connection has ended, or nothing happened on it for a minute.
   bool Handshake();
   bool Send(std::string_view bytes);  // before a handshake: as they are
   // Tells the server that no more will come; reading goes on.

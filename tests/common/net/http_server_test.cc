@@ -347,7 +347,6 @@ TEST_F(HttpServerTest, ServesTlsAndARotatedCertificateWithoutARestart) {
   std::mutex mutex;
   std::shared_ptr<const TlsKeyPair> pair;  // guarded by mutex
   HttpServerOptions options;
-  options.timeout_ms = 1000;
   options.tls = [&] {
     const std::lock_guard lock(mutex);
     return pair;

@@ -120,7 +120,7 @@ TEST_F(AgreementTest, OneThatFailsTellsAll) {
 
 TEST_F(AgreementTest, WhoLeavesInOrderIsMissedOnlyByWhoNeedsIt) {
   AgreementOptions options = Options(0, 3);
-  options.peer_timeout_ms = 300;
+  options.peer_timeout_ms = 1000;
   const auto zero = Start(options);
   options.topology.worker_index = 1;
   const auto one = Start(options);
@@ -148,7 +148,7 @@ TEST_F(AgreementTest, WhoLeavesInOrderIsMissedOnlyByWhoNeedsIt) {
 
 TEST_F(AgreementTest, ACoordinatorThatLeavesSaysWhatItKnows) {
   AgreementOptions options = Options(0, 2);
-  options.peer_timeout_ms = 300;
+  options.peer_timeout_ms = 1000;
   auto zero = Start(options);
   options.topology.worker_index = 1;
   const auto one = Start(options);
@@ -210,7 +210,7 @@ class RawPeer {
 
 TEST_F(AgreementTest, APeerThatDiesIsNamedByAll) {
   AgreementOptions options = Options(0, 3);
-  options.peer_timeout_ms = 300;
+  options.peer_timeout_ms = 1000;
   const auto zero = Start(options);
   options.topology.worker_index = 1;
   const auto one = Start(options);

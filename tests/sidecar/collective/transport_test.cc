@@ -17,6 +17,8 @@ using ::testing::HasSubstr;
 
 class TlsTest : public AgreementTest {
  protected:
+  static constexpr int64_t kRefusedAfterMs = 1000;
+
   // Keys for one loader, signed by `authority`, trusting `bundle`.
   std::string WriteKeys(const std::string& name, const Authority& authority, const std::string& bundle,
                         const std::string& dns_name = names::kPeerTlsName) {
@@ -34,13 +36,13 @@ class TlsTest : public AgreementTest {
     return *MakeAuthority("headrace-peers", now - 1h, now + 1h);
   }
 
-  // Two workers, each with keys of its own.
-  void Connect(const std::string& first_keys, const std::string& second_keys) {
+  // Two workers, each with keys of its own. Those that are to meet have the time that they need.
+  void Connect(const std::string& first_keys, const std::string& second_keys, int64_t timeout_ms = 20000) {
     AgreementOptions options = Options(0, 2);
     options.coordinator = "127.0.0.1:1";
     options.listen = "127.0.0.1:0";
     options.tls_dir = first_keys;
-    options.start_timeout_ms = options.peer_timeout_ms = 1000;
+    options.start_timeout_ms = options.peer_timeout_ms = timeout_ms;
     first_ = Start(options);
     options.topology.worker_index = 1;
     options.coordinator = "127.0.0.1:" + std::to_string(first_->port());
@@ -87,21 +89,23 @@ TEST_F(TlsTest, RotatedKeysGoTogetherThroughTheBundle) {
 TEST_F(TlsTest, ACertificateOfAnotherAuthorityIsRefused) {
   const Authority one = NewAuthority();
   const Authority two = NewAuthority();
-  Connect(WriteKeys("0", one, one.certificate_pem), WriteKeys("1", two, one.certificate_pem + two.certificate_pem));
+  Connect(WriteKeys("0", one, one.certificate_pem), WriteKeys("1", two, one.certificate_pem + two.certificate_pem),
+          kRefusedAfterMs);
   ExpectRefused();
 }
 
 TEST_F(TlsTest, ACoordinatorOfAnotherAuthorityIsRefused) {
   const Authority one = NewAuthority();
   const Authority two = NewAuthority();
-  Connect(WriteKeys("0", one, one.certificate_pem + two.certificate_pem), WriteKeys("1", two, two.certificate_pem));
+  Connect(WriteKeys("0", one, one.certificate_pem + two.certificate_pem), WriteKeys("1", two, two.certificate_pem),
+          kRefusedAfterMs);
   ExpectRefused();
 }
 
 TEST_F(TlsTest, ACertificateForAnotherNameIsRefused) {
   const Authority authority = NewAuthority();
   Connect(WriteKeys("0", authority, authority.certificate_pem),
-          WriteKeys("1", authority, authority.certificate_pem, "webhook.headrace.dev"));
+          WriteKeys("1", authority, authority.certificate_pem, "webhook.headrace.dev"), kRefusedAfterMs);
   ExpectRefused();
 }
 
