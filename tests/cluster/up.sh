@@ -15,9 +15,13 @@ check_machine || exit $EXIT_NO_NAMESPACES
 [ "$PARTS" = api ] || [ -e "$IMAGES/pause.tar" ] || die "no images in $IMAGES (make images)"
 "$here/down.sh"
 mkdir -p "$RUN"/pki; rm -rf "$RUN/log"; mkdir "$RUN/log"; cd "$RUN"
-DAEMON_GROUPS=$(cgroup_dirs daemons)
 # State that ends with the cluster: in memory, where there is plenty, it costs no waiting for the disk (about 1 GiB).
-if [ "$(awk '$1 == "MemAvailable:" {print $2}' /proc/meminfo)" -gt $((6 << 20)) ]; then
+[ "$(awk '$1 == "MemAvailable:" {print $2}' /proc/meminfo)" -gt $((6 << 20)) ] && in_memory=1 || in_memory=
+needed=${in_memory:+512} needed=${needed:-4096}
+left=$(df -Pm . | awk 'END {print $4}')
+[ "$left" -ge "$needed" ] || die "$RUN is on a disk with $left MiB left, and a cluster needs $needed: make room there, or set HEADRACE_CLUSTER_RUN to a folder elsewhere"
+DAEMON_GROUPS=$(cgroup_dirs daemons)
+if [ -n "$in_memory" ]; then
   for part in etcd $(seq -f n%g "$NODES"); do mkdir "$part"; mount -t tmpfs -o mode=755,size=4g headrace "$RUN/$part"; done
 fi
 trap 'status=$?; [ $status = 0 ] || { tail -n 3 "$RUN"/log/*.log >&2; say "the start failed; cleaning up (logs stay in $RUN/log)"; "$here/down.sh"; }; exit $status' EXIT
@@ -127,7 +131,7 @@ tlsCertFile: $RUN/pki/n$i.crt
 tlsPrivateKeyFile: $RUN/pki/n$i.key
 enforceNodeAllocatable: []
 cgroupsPerQOS: true
-evictionHard: {"nodefs.available": "1%"}
+evictionHard: {"nodefs.available": "100Mi"}
 imageGCHighThresholdPercent: 100
 makeIPTablesUtilChains: false
 protectKernelDefaults: false
