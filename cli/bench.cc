@@ -56,16 +56,19 @@ constexpr int kConnectTimeoutMs = 60000;
 constexpr auto kWarmUp = std::chrono::seconds(1);
 constexpr auto kTick = std::chrono::milliseconds(200);  // how soon an interrupt is seen
 
-// Takes batches of one worker on a thread of its own, from construction to destruction.
+// Takes batches of one worker on a thread of its own, from construction to Stop or destruction.
 class Drain {
  public:
   Drain(LoaderGroup* loaders, int64_t worker) : loaders_(*loaders), worker_(worker), thread_([this] { Run(); }) {}
   ~Drain() {
-    stop_ = true;
+    Stop();
     thread_.join();
   }
   Drain(const Drain&) = delete;
   Drain& operator=(const Drain&) = delete;
+
+  // Does not wait until it has.
+  void Stop() { stop_ = true; }
 
   // When the first batch came; nothing before.
   std::optional<Clock::time_point> first() const {
@@ -145,6 +148,12 @@ class Bench {
   Bench(LoaderGroup* loaders, Clock::time_point start) : loaders_(*loaders), start_(start) {
     for (int64_t w = 0; w < loaders->workers(); ++w) drains_.push_back(std::make_unique<Drain>(loaders, w));
   }
+  ~Bench() {
+    // All before the first is waited for: a loader waits for word from another whose trainer has stopped.
+    for (const auto& drain : drains_) drain->Stop();
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
 
   Result<BenchResult> Run(std::chrono::seconds length, const std::string& run_directory) {
     BenchResult result;

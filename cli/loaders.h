@@ -26,7 +26,8 @@ std::string WorkerDirectoryName(int64_t worker);
 // Writes what a loader reads. Errors: of the file system.
 Status WritePlan(const Plan& plan, const std::string& path);
 
-// Starts the loaders and stops them, with their run directories, when destroyed. Used by one thread.
+// Starts the loaders and stops them, with their run directories, when destroyed. Used by one thread; what tells of one
+// worker, by another one in its place, such as that which waits for the worker's batches.
 class LoaderGroup {
  public:
   // `directory` must outlive the group and be the group's alone. Does not wait until the rings are there: connecting

@@ -1,5 +1,7 @@
 #include "cli/worker_stream.h"
 
+#include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,6 +11,10 @@ namespace headrace::cli {
 namespace {
 
 using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr Milliseconds kAskEvery{50};  // for whether to give up
 
 // The status of the client call that just failed in this thread.
 Status LastError(headrace_status status) {
@@ -73,6 +79,7 @@ struct WorkerStream::State {
     for (headrace_batch* batch : held) headrace_batch_free(batch);
     held.clear();
   }
+  headrace_status Take(Iteration iteration, Milliseconds timeout, headrace_batch** batches);
 
   std::function<bool()> give_up;
   int32_t replica = HEADRACE_WHOLE_WORKER;
@@ -148,18 +155,32 @@ Status WorkerStream::StartEpoch() {
   return status == HEADRACE_OK ? Status() : LastError(status);
 }
 
+headrace_status WorkerStream::State::Take(Iteration iteration, Milliseconds timeout, headrace_batch** batches) {
+  if (iteration == Iteration::kNext) return headrace_next(iterator, timeout.count(), batches);
+  int32_t has_value = 1;
+  const headrace_status status = headrace_next_as_optional(iterator, timeout.count(), batches, &has_value);
+  return status == HEADRACE_OK && has_value == 0 ? HEADRACE_END : status;
+}
+
 Result<WorkerStep> WorkerStream::Next(Iteration iteration, int timeout_ms) {
   state_->Release();
   std::vector<headrace_batch*> batches(static_cast<size_t>(headrace_iterator_width(state_->iterator)));
-  int32_t has_value = 1;
-  const headrace_status status =
-      iteration == Iteration::kNext
-          ? headrace_next(state_->iterator, timeout_ms, batches.data())
-          : headrace_next_as_optional(state_->iterator, timeout_ms, batches.data(), &has_value);
-  if (status == HEADRACE_END || (status == HEADRACE_OK && has_value == 0)) return WorkerStep();
-  if (status == HEADRACE_TIMED_OUT) {
-    return Unavailable("no batch came within " + std::to_string(timeout_ms / 1000) + " seconds");
+  const Clock::time_point start = Clock::now();
+  headrace_status status = HEADRACE_TIMED_OUT;
+  while (true) {
+    Milliseconds slice = kAskEvery;
+    if (timeout_ms >= 0) {
+      const auto waited = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
+      slice = std::clamp(Milliseconds(timeout_ms) - waited, Milliseconds(0), slice);
+    }
+    status = state_->Take(iteration, slice, batches.data());
+    if (status != HEADRACE_TIMED_OUT) break;
+    if (state_->give_up()) return Cancelled("interrupted while waiting for a batch");
+    if (slice == Milliseconds(0)) {
+      return Unavailable("no batch came within " + std::to_string(timeout_ms / 1000) + " seconds");
+    }
   }
+  if (status == HEADRACE_END) return WorkerStep();
   if (status != HEADRACE_OK) return LastError(status);
   state_->held = std::move(batches);
   WorkerStep step;

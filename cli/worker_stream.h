@@ -26,8 +26,8 @@ class WorkerStream {
  public:
   enum class Iteration { kNext, kNextAsOptional };
 
-  // Waits up to timeout_ms for the loader. `give_up` is asked now and then, here and in Next, on the calling thread; a
-  // true ends the wait with Cancelled. Errors: the loader's own, as a trainer would get them; Unavailable.
+  // Waits up to timeout_ms for the loader. `give_up` is asked every 50 ms of waiting, here and in Next, on the calling
+  // thread; a true ends the wait with Cancelled. Errors: the loader's own, as a trainer would get them; Unavailable.
   // `replica` is the only one to be read; -1: all of the worker's.
   static Result<std::unique_ptr<WorkerStream>> Connect(const std::string& run_directory, int timeout_ms,
                                                        std::function<bool()> give_up, int replica = -1);
@@ -44,7 +44,8 @@ class WorkerStream {
   std::vector<nlohmann::json> Values(bool replica_id) const;
 
   Status StartEpoch();
-  // The next step; its batches are valid until the next call. Waits up to timeout_ms; -1 is for ever.
+  // The next step; its batches are valid until the next call. Waits up to timeout_ms; -1 is for ever. Errors: the
+  // loader's; Cancelled; Unavailable when the time is over.
   Result<WorkerStep> Next(Iteration iteration, int timeout_ms);
 
  private:

@@ -13,6 +13,8 @@ headrace_test(cli/tfrecord_writer DEPS headrace::cli)
 headrace_test(cli/top_print DEPS headrace::cli)
 headrace_test(cli/verdict DEPS headrace::cli)
 headrace_test(cli/yaml DEPS headrace::cli)
+headrace_test(cli/worker_stream DEPS headrace::cli)
+add_dependencies(cli_worker_stream_test headrace-loader)
 headrace_test(cli/command DEPS headrace::cli)
 add_dependencies(cli_command_test headrace headrace-loader)
 
