@@ -87,6 +87,7 @@ inline void DecodeAll(Decoder& decoder, std::unique_ptr<ColumnsBlock> block, con
 inline void ReadAll(Result<std::unique_ptr<ColumnsFile>> opened, size_t choice) {
   constexpr size_t kMostColumns = 32;
   constexpr int kMostBlocks = 64;
+  constexpr size_t kMostDefaultBytes = 1 << 16;  // a default row of a shape without bounds takes longer than all else
   if (!Ok(opened.status())) return;
   ColumnsFile& file = **opened;
   std::vector<Feature> features;
@@ -98,7 +99,8 @@ inline void ReadAll(Result<std::unique_ptr<ColumnsFile>> opened, size_t choice) 
     feature.name = column.name;
     feature.dtype = column.dtype;
     feature.shape = column.shape;
-    if (column.dtype != DType::kString && c % 2 == 0) {
+    const bool numbers = column.dtype != DType::kString;
+    if (numbers && c % 2 == 0 && RowBytes({feature.name, feature.dtype, feature.shape}) <= kMostDefaultBytes) {
       feature.has_default = true;
       feature.default_value = {1};
     }
