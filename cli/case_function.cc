@@ -196,8 +196,7 @@ class Interpreter {
     list.make = interleave.is_null()
                     ? Interleave(list.make, 1, INT64_MAX)
                     : Interleave(list.make, interleave.at("cycle_length"), interleave.at("block_length"));
-    // How many records the files hold is known only by reading them; endless lists of files never end.
-    if (list.cardinality != -1) list.cardinality = -2;
+    list.cardinality = -2;  // how many records the files hold is known only by reading them
     return list;
   }
 

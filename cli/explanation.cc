@@ -139,9 +139,9 @@ int64_t BatchesOf(InputSpec spec, int64_t records) {
 
 // The batches that worker `w` makes in an epoch, or a kUnknown/kInfiniteCardinality.
 int64_t WorkerBatches(const Plan& plan, const std::vector<std::string>& files, int64_t workers, int64_t w) {
-  const int64_t cardinality = Cardinality(plan.spec);
+  if (IsEndless(plan.spec)) return kInfiniteCardinality;
   const auto* source = std::get_if<FilesSource>(&plan.spec.source);
-  if (source == nullptr || cardinality == kInfiniteCardinality) return cardinality;
+  if (source == nullptr) return Cardinality(plan.spec);
   const bool counts = source->format == FileFormat::kTFRecord && source->pipeline.empty();
   if (files.empty() || !counts) return kUnknownCardinality;
   const bool deal = plan.effective_policy == AutoShardPolicy::kFile;

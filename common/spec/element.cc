@@ -61,19 +61,23 @@ int64_t SourceCardinality(const Source& source) {
   if (const auto* tensors = std::get_if<TensorsSource>(&source)) {
     return tensors->tensors.empty() ? 0 : tensors->tensors[0].shape[0];
   }
-  if (std::holds_alternative<FunctionSource>(source)) return kUnknownCardinality;
-  // How many records the files hold is known only by reading them; but endlessly repeated files never end.
-  int64_t files = kUnknownCardinality;
-  for (const Transformation& t : std::get<FilesSource>(source).pipeline) files = std::visit(CardinalityOf{files}, t);
-  return files == kInfiniteCardinality ? kInfiniteCardinality : kUnknownCardinality;
+  // What files and functions give is known only by reading them. tf.data 2.21 says so of an endless list of files, too.
+  return kUnknownCardinality;
+}
+
+int64_t After(const std::vector<Transformation>& pipeline, int64_t n) {
+  for (const Transformation& transformation : pipeline) n = std::visit(CardinalityOf{n}, transformation);
+  return n;
 }
 
 }  // namespace
 
-int64_t Cardinality(const InputSpec& spec) {
+int64_t Cardinality(const InputSpec& spec) { return After(spec.pipeline, SourceCardinality(spec.source)); }
+
+bool IsEndless(const InputSpec& spec) {
   int64_t n = SourceCardinality(spec.source);
-  for (const Transformation& transformation : spec.pipeline) n = std::visit(CardinalityOf{n}, transformation);
-  return n;
+  if (const auto* files = std::get_if<FilesSource>(&spec.source)) n = After(files->pipeline, n);
+  return After(spec.pipeline, n) == kInfiniteCardinality;
 }
 
 ElementShape PipelineElement(const InputSpec& spec) {

@@ -98,5 +98,7 @@ std::vector<TensorSpec> ElementSpec(const Plan& plan, const Topology& run);
 inline constexpr int64_t kInfiniteCardinality = -1;
 inline constexpr int64_t kUnknownCardinality = -2;
 int64_t Cardinality(const InputSpec& spec);
+// Whether the elements never end: also those of an endless list of files, whose cardinality tf.data does not know.
+bool IsEndless(const InputSpec& spec);
 
 }  // namespace headrace

@@ -146,9 +146,7 @@ std::string_view LooksAndDoes(const Transformation& transformation) {
 std::string UnequalShards(const Plan& plan, const Topology& topology) {
   size_t looks = 0;
   while (Stands(plan, looks) && LooksAndDoes(plan.spec.pipeline[looks]).empty()) ++looks;
-  if (!ShardsBeforePipeline(plan, topology) || !Stands(plan, looks) || Cardinality(plan.spec) == kInfiniteCardinality) {
-    return "";
-  }
+  if (!ShardsBeforePipeline(plan, topology) || !Stands(plan, looks) || IsEndless(plan.spec)) return "";
   return Field(plan, looks) + ": under policy File each worker " +
          std::string(LooksAndDoes(plan.spec.pipeline[looks])) +
          " its own files, so workers may be left with unequal numbers of "
@@ -159,7 +157,7 @@ std::string UnequalShards(const Plan& plan, const Topology& topology) {
 
 std::string EmptyBatchesOnTpu(const Plan& plan, const Topology& topology) {
   if (plan.spec.distribution.strategy != Strategy::kTpu || !ShardsBeforePipeline(plan, topology) ||
-      Cardinality(plan.spec) == kInfiniteCardinality) {
+      IsEndless(plan.spec)) {
     return "";
   }
   return "spec.distribution.autoShardPolicy: under File, workers whose files hold fewer batches get batches without "

@@ -89,6 +89,24 @@ TEST(Plan, CardinalityFollowsTfData) {
       << "tf.data looks at no count but the input's";
 }
 
+// TensorFlow 2.21, from_tensor_slices(paths).repeat(), whether read by TFRecordDataset, interleave or flat_map:
+// cardinality() is -2, and two workers' element_spec is that of data that may end.
+TEST(Plan, AnEndlessListOfFilesIsOfUnknownCardinality) {
+  const auto spec = [](const std::string& pipeline) {
+    return PlanOf(R"({"source": {"files": {"paths": ["a"], "pipeline": [{"repeat": {}}]}},
+                      "features": [{"name": "x", "dtype": "int64", "shape": []}], "pipeline": )" +
+                  pipeline + "}");
+  };
+  const Plan plan = spec(R"([{"batch": {"size": 8, "dropRemainder": true}}])");
+  EXPECT_EQ(Cardinality(plan.spec), kUnknownCardinality);
+  EXPECT_TRUE(IsEndless(plan.spec));
+  EXPECT_EQ(ToString(ElementSpec(plan, {2, 0, 2})), "TensorSpec(shape=(None,), dtype=tf.int64, name=None)");
+  EXPECT_EQ(ToString(ElementSpec(plan, {1, 0, 2})), "TensorSpec(shape=(4,), dtype=tf.int64, name=None)");
+  const Plan cut = spec(R"([{"take": {"count": 16}}, {"batch": {"size": 8}}])");
+  EXPECT_EQ(Cardinality(cut.spec), kUnknownCardinality);
+  EXPECT_FALSE(IsEndless(cut.spec));
+}
+
 TEST(Plan, ElementSpecKeepsAStaticBatchOnlyWhereEveryReplicaGetsIt) {
   const std::string drop = R"([{"batch": {"size": 8, "dropRemainder": true}}])";
   const Plan finite = PlanOf(Range(R"({"stop": 80})", drop));
