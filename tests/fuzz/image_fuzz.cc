@@ -8,8 +8,8 @@
 
 using namespace headrace::side;
 
-// A few bytes may say that they are an image of tens of megapixels, whose decoding takes a second: of images larger than
-// this only the headers are read, so that a search tries thousands of inputs a second.
+// A few bytes may say that they are an image of tens of megapixels, whose decoding takes a second: of images larger
+// than this only the headers are read, so that a search tries thousands of inputs a second.
 constexpr int64_t kMostPixels = 1 << 14;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
