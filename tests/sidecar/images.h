@@ -54,4 +54,24 @@ inline std::string Jpeg(uint32_t height, uint32_t width, int channels, const std
   return bytes;
 }
 
+// In colour, a row after the other.
+inline std::vector<uint8_t> JpegPixels(const std::string& bytes) {
+  jpeg_decompress_struct jpeg{};
+  jpeg_error_mgr error{};
+  jpeg.err = jpeg_std_error(&error);
+  jpeg_create_decompress(&jpeg);
+  jpeg_mem_src(&jpeg, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  jpeg_read_header(&jpeg, TRUE);
+  jpeg_start_decompress(&jpeg);
+  const size_t row_bytes = size_t{jpeg.output_width} * 3;
+  std::vector<uint8_t> pixels(row_bytes * jpeg.output_height);
+  while (jpeg.output_scanline < jpeg.output_height) {
+    uint8_t* row = &pixels[jpeg.output_scanline * row_bytes];
+    jpeg_read_scanlines(&jpeg, &row, 1);
+  }
+  jpeg_finish_decompress(&jpeg);
+  jpeg_destroy_decompress(&jpeg);
+  return pixels;
+}
+
 }  // namespace headrace::side

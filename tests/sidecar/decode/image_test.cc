@@ -105,6 +105,32 @@ TEST(Jpeg, HasThePixelsOfTheAccurateTransform) {
               ElementsAre(88, 109, 160, 170, 134, 108, 151, 120, 175, 124, 172, 113, 99));
 }
 
+// Rows of whole lines are streamed to where they belong, others are decoded there: one image, at each alignment, and by
+// libjpeg alone.
+TEST(Jpeg, HasTheSamePixelsAtAnyAlignment) {
+  for (const uint32_t width : {32u, 96u, 100u, 256u}) {
+    constexpr uint32_t kHeight = 37;  // no multiple of the rows that libjpeg gives at once
+    std::vector<uint8_t> noise(size_t{kHeight} * width * 3);
+    for (size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<uint8_t>(i * i / 7);
+    const std::string jpeg = Jpeg(kHeight, width, 3, noise);
+    const std::vector<uint8_t> expected = JpegPixels(jpeg);
+    ASSERT_EQ(expected.size(), noise.size());
+    constexpr uint8_t kOutside = 0xa5;
+    std::vector<uint8_t> memory(noise.size() + 192);
+    uint8_t* const aligned = memory.data() + 128 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
+    ImageDecoder decoder;
+    for (const size_t shift : {0, 1, 16, 32, 63}) {
+      std::fill(memory.begin(), memory.end(), kOutside);
+      ASSERT_TRUE(decoder.Open({reinterpret_cast<const uint8_t*>(jpeg.data()), jpeg.size()}, 3).ok());
+      uint8_t* const pixels = aligned + shift;
+      ASSERT_TRUE(decoder.Read(pixels).ok());
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), pixels)) << width << " wide at " << shift;
+      EXPECT_EQ(pixels[-1], kOutside);
+      EXPECT_EQ(pixels[expected.size()], kOutside);
+    }
+  }
+}
+
 TEST(DecodeImage, RefusesWhatIsBroken) {
   Image image;
   const std::string jpeg = Jpeg(64, 64, 1, std::vector<uint8_t>(4096, 7));
