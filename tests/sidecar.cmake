@@ -1,6 +1,7 @@
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
+headrace_test(sidecar/decode/bilinear DEPS headrace::sidecar)
 headrace_test(sidecar/decode/csv DEPS headrace::sidecar)
 headrace_test(sidecar/decode/csv_fields DEPS headrace::sidecar)
 headrace_test(sidecar/decode/example DEPS headrace::sidecar ZLIB::ZLIB)

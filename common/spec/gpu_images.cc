@@ -30,7 +30,8 @@ std::vector<GpuImages> FindGpuImages(const InputSpec& spec) {
     const auto* const map = std::get_if<Map>(&spec.pipeline[i]);
     if (map == nullptr || !map->as.empty()) continue;
     const std::optional<PixelMaps> maps = FindPixelMaps(spec, i, spec.pipeline.size());
-    if (!maps || !maps->channels_first || ActsLater(spec, maps->input.name, i, maps->stages)) continue;
+    if (!maps || maps->input.dtype != DType::kUint8 || !maps->channels_first) continue;
+    if (ActsLater(spec, maps->input.name, i, maps->stages)) continue;
     const std::optional<PixelProgram> program = ProgramOf(*maps);
     if (program) found.push_back({*FindComponent(element, maps->input.name), maps->stages, maps->input, *program});
   }

@@ -62,7 +62,7 @@ class Run {
     PixelMaps maps = maps_;
     maps.channels_first = axes_ != Kept(axes_.size());
     const bool ends = !maps.channels_first || axes_ == LastFirst(axes_.size());
-    return ends && maps.stages.size() > 1 ? std::optional(maps) : std::nullopt;
+    return ends ? std::optional(maps) : std::nullopt;
   }
 
  private:
@@ -98,7 +98,8 @@ std::optional<PixelMaps> FindPixelMaps(const InputSpec& spec, size_t first, size
   if (begin == nullptr) return std::nullopt;
   const std::vector<TensorSpec> components = RecordComponents(spec, first, nullptr);
   const TensorSpec& input = components[*FindComponent(components, begin->feature)];
-  if (input.dtype != DType::kUint8 || input.ragged || input.shape.empty()) return std::nullopt;
+  if (input.dtype != DType::kUint8 && input.dtype != DType::kFloat32) return std::nullopt;
+  if (input.ragged || input.shape.empty()) return std::nullopt;
   const std::string name = begin->as.empty() ? input.name : begin->as;
 
   Run run(input);
@@ -118,10 +119,11 @@ std::optional<PixelMaps> FindPixelMaps(const InputSpec& spec, size_t first, size
 
 std::optional<PixelProgram> ProgramOf(const PixelMaps& maps) {
   if (maps.by_channel && maps.channels > PixelProgram::kMaxChannels) return std::nullopt;
-  const auto* const within = maps.values.empty() ? nullptr : std::get_if<CastOp>(&maps.values.front());
-  if (within == nullptr || !CanHold(within->dtype)) return std::nullopt;
-  PixelProgram program{within->dtype, within->dtype, maps.channels_first, maps.pixels, maps.channels};
-  for (size_t i = 1; i < maps.values.size(); ++i) {
+  const auto* const cast = maps.values.empty() ? nullptr : std::get_if<CastOp>(&maps.values.front());
+  const DType within = cast == nullptr ? maps.input.dtype : cast->dtype;
+  if (!CanHold(within)) return std::nullopt;
+  PixelProgram program{within, within, maps.channels_first, maps.pixels, maps.channels};
+  for (size_t i = cast == nullptr ? 0 : 1; i < maps.values.size(); ++i) {
     if (const auto* affine = std::get_if<AffineOp>(&maps.values[i])) {
       if (program.steps == PixelProgram::kMaxSteps) return std::nullopt;
       Fill(affine->scale, affine->scales, 1, program.within, program.scale[program.steps]);

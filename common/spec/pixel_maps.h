@@ -1,5 +1,5 @@
-// Runs of maps that are done in one pass: uint8 images that are cast, scaled, and brought from channels last to
-// channels first.
+// Runs of maps that are done in one pass: images that are cast, scaled, and brought from channels last to channels
+// first.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace headrace {
 
-// Two or more maps of one uint8 component: casts, scales and offsets, and transposes that together change nothing, or
+// Maps of one component, uint8 or float32: casts, scales and offsets, and transposes that together change nothing, or
 // bring the last dimension to the front. The component is [pixels, channels], whatever dimensions the pixels have.
 struct PixelMaps {
   static constexpr int64_t kMaxDiffering = 64;

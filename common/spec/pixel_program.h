@@ -1,4 +1,4 @@
-// What a pixel becomes on its way from uint8 to a float: numbers alone, which a GPU takes as well.
+// What a pixel becomes on its way from uint8, or from float32, to a float: numbers alone, which a GPU takes as well.
 #pragma once
 
 #include <cstdint>

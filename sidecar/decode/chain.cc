@@ -6,6 +6,7 @@
 #include "common/spec/pixel_maps.h"
 #include "common/spec/variable.h"
 #include "sidecar/decode/decoder.h"
+#include "sidecar/decode/map_operation.h"
 
 namespace headrace::side {
 namespace {
@@ -42,6 +43,15 @@ class BlockDecoder : public Decoder {
   std::vector<uint8_t*> columns_;
 };
 
+// Whether one of these stages is a map of the component.
+bool ActsOn(const std::string& component, const InputSpec& spec, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) {
+    const auto* const map = std::get_if<Map>(&spec.pipeline[i]);
+    if (map != nullptr && (map->feature.empty() || map->feature == component)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::unique_ptr<Decoder> MakeBlockDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components) {
@@ -60,12 +70,15 @@ std::unique_ptr<Decoder> MakePipelineDecoder(const InputSpec& spec, size_t stage
     const auto* map = std::get_if<Map>(&spec.pipeline[i]);
     if (map == nullptr || done[i]) continue;
     const std::vector<TensorSpec> components = RecordComponents(spec, i, nullptr);
-    if (const std::optional<PixelMaps> pixels = FindPixelMaps(spec, i, stages)) {
-      decoder = MakePixelsDecoder(std::move(decoder), components, *map, *pixels);
+    const std::optional<PixelMaps> pixels = FindPixelMaps(spec, i, stages);
+    if (std::unique_ptr<MapOperator> run = pixels ? MakePixelsOperator(*pixels) : nullptr) {
+      decoder = MakePixelsDecoder(std::move(decoder), components, *map, *pixels, std::move(run));
       for (const size_t stage : pixels->stages) done[stage] = true;
     } else {
       const std::string field = "spec.pipeline[" + std::to_string(i) + "].map";
-      decoder = MakeMapDecoder(std::move(decoder), components, *map, field);
+      const std::string& made = map->as.empty() ? components[*FindComponent(components, map->feature)].name : map->as;
+      const bool read_next = ActsOn(made, spec, i + 1, stages);
+      decoder = MakeMapDecoder(std::move(decoder), components, *map, field, read_next);
     }
     maps = true;
   }

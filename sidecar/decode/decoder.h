@@ -13,6 +13,8 @@
 
 namespace headrace::side {
 
+class MapOperator;
+
 // Used by one thread: each that decodes has one of its own.
 class Decoder {
  public:
@@ -48,12 +50,13 @@ std::unique_ptr<Decoder> MakeIndexDecoder(std::unique_ptr<Decoder> rest);
 std::unique_ptr<Decoder> MakePackedDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
                                            const Pack& pack);
 
-// What map makes of the components of `rest`, whose types are `components`. `field` is the map's, for messages.
+// What map makes of the components of `rest`, whose types are `components`. `field` is the map's, for messages;
+// `read_next`: another map acts on what it makes.
 std::unique_ptr<Decoder> MakeMapDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
-                                        const Map& map, const std::string& field);
-// The same of a run of maps, the first of which is `first`, in one pass.
+                                        const Map& map, const std::string& field, bool read_next);
+// The same of a run of maps, the first of which is `first`, in one pass, which is `run`.
 std::unique_ptr<Decoder> MakePixelsDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
-                                           const Map& first, const PixelMaps& maps);
+                                           const Map& first, const PixelMaps& maps, std::unique_ptr<MapOperator> run);
 // Decodes as `rest` does, a few records at a time, so that what it holds between its stages stays small and in cache.
 std::unique_ptr<Decoder> MakeBlockDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components);
 

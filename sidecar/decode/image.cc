@@ -46,22 +46,35 @@ void JpegWarns(j_common_ptr info, int level) {
   if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) JpegFails(info);
 }
 
-// Reads the header (pixels null), or all rows; these are streamed to pixels if `some_rows` is memory for kJpegRows of
-// them. false: error->message says why.
-bool RunJpeg(jpeg_decompress_struct* jpeg, JpegError* error, uint8_t* pixels, size_t row_bytes, uint8_t* some_rows) {
+// Where rows go, and on what way.
+struct JpegRows {
+  uint8_t* pixels = nullptr;
+  size_t row_bytes = 0;
+  uint8_t* some = nullptr;  // for kJpegRows, if they are not to be decoded where they belong
+  bool streamed = false;    // from there
+};
+
+// Reads the header (rows null), or all rows. false: error->message says why.
+bool RunJpeg(jpeg_decompress_struct* jpeg, JpegError* error, const JpegRows* rows) {
   if (setjmp(error->jump) != 0) return false;
-  if (pixels == nullptr) {
+  if (rows == nullptr) {
     jpeg_read_header(jpeg, TRUE);
     return true;
   }
   jpeg_start_decompress(jpeg);
-  uint8_t* rows[kJpegRows];
+  uint8_t* row[kJpegRows];
   while (jpeg->output_scanline < jpeg->output_height) {
-    uint8_t* const next = pixels + jpeg->output_scanline * row_bytes;
-    for (JDIMENSION i = 0; i < kJpegRows; ++i) rows[i] = (some_rows == nullptr ? next : some_rows) + i * row_bytes;
+    uint8_t* const next = rows->pixels + jpeg->output_scanline * rows->row_bytes;
+    uint8_t* const into = rows->some != nullptr ? rows->some : next;
+    for (JDIMENSION i = 0; i < kJpegRows; ++i) row[i] = into + i * rows->row_bytes;
     const JDIMENSION most = std::min(kJpegRows, jpeg->output_height - jpeg->output_scanline);
-    const JDIMENSION made = jpeg_read_scanlines(jpeg, rows, most);
-    if (some_rows != nullptr) StreamBytes(next, some_rows, made * row_bytes);
+    const size_t bytes = jpeg_read_scanlines(jpeg, row, most) * rows->row_bytes;
+    if (into == next) continue;
+    if (rows->streamed) {
+      StreamBytes(next, into, bytes);
+    } else {
+      std::memcpy(next, into, bytes);
+    }
   }
   jpeg_finish_decompress(jpeg);
   EndStreaming();
@@ -86,7 +99,7 @@ class JpegReader {
     if (channels == 4) return Corrupt("is a JPEG image, which has no fourth channel; give the shape 1 or 3 channels");
     jpeg_abort_decompress(&jpeg_);  // the last one, if it was not read to its end
     jpeg_mem_src(&jpeg_, bytes.data(), bytes.size());
-    if (!RunJpeg(&jpeg_, &error_, nullptr, 0, nullptr)) return Broken();
+    if (!RunJpeg(&jpeg_, &error_, nullptr)) return Broken();
     jpeg_.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     row_bytes_ = size_t{jpeg_.image_width} * static_cast<size_t>(channels);
     if (uint64_t{row_bytes_} * jpeg_.image_height > kMaxPixelBytes) {
@@ -95,21 +108,21 @@ class JpegReader {
     return ImageSize{jpeg_.image_height, jpeg_.image_width};
   }
 
-  Status Read(uint8_t* pixels) {
-    return RunJpeg(&jpeg_, &error_, pixels, row_bytes_, Streams(pixels) ? SomeRows() : nullptr) ? Status() : Broken();
+  // libjpeg-turbo turns colours into rows of RGB by stores that pass the caches by, if a row's place allows it: half a
+  // line of 64 bytes at a time, with a fence behind each row. So it is given a place that does not; to a slot of the
+  // ring, which nobody reads soon, the rows are streamed from there, in whole lines and with one fence.
+  Status Read(uint8_t* pixels, bool read_soon) {
+    JpegRows rows{pixels, row_bytes_};
+    if (jpeg_.out_color_space == JCS_RGB) {
+      rows.some = SomeRows();
+      rows.streamed =
+          !read_soon && row_bytes_ % kStoreBytes == 0 && reinterpret_cast<uintptr_t>(pixels) % kStoreBytes == 0;
+    }
+    return RunJpeg(&jpeg_, &error_, &rows) ? Status() : Broken();
   }
 
  private:
-  // libjpeg-turbo turns colours into rows of RGB by stores that pass the caches by, if a row allows it: half a line of
-  // 64 bytes at a time, with a fence behind each row. To a slot of the ring, which nobody reads soon, that is the right
-  // way, and quicker with whole lines and one fence.
-  bool Streams(const uint8_t* pixels) const {
-    return jpeg_.out_color_space == JCS_RGB && row_bytes_ % kStoreBytes == 0 &&
-           reinterpret_cast<uintptr_t>(pixels) % kStoreBytes == 0;
-  }
-
-  // Memory for kJpegRows, where libjpeg-turbo writes through the cache: half of kStoreBytes beside what would allow
-  // more.
+  // The first of them is half of kStoreBytes beside what would allow whole ones.
   uint8_t* SomeRows() {
     rows_.resize(std::max(rows_.size(), kJpegRows * row_bytes_ + 2 * kStoreBytes));
     const size_t beyond = reinterpret_cast<uintptr_t>(rows_.data()) % kStoreBytes;
@@ -230,8 +243,8 @@ Result<ImageSize> ImageDecoder::Open(std::span<const uint8_t> bytes, int channel
   return Corrupt("is neither a JPEG nor a PNG image; its " + std::to_string(bytes.size()) + " bytes begin otherwise");
 }
 
-Status ImageDecoder::Read(uint8_t* pixels) {
-  return is_png_ ? readers_->png.Read(pixels) : readers_->jpeg.Read(pixels);
+Status ImageDecoder::Read(uint8_t* pixels, bool read_soon) {
+  return is_png_ ? readers_->png.Read(pixels) : readers_->jpeg.Read(pixels, read_soon);
 }
 
 }  // namespace headrace::side

@@ -24,9 +24,9 @@ class ImageDecoder {
   // tf.io.decode_image does. `bytes` must stay until it is read. Errors: Corrupt, in words that follow the image's
   // place.
   Result<ImageSize> Open(std::span<const uint8_t> bytes, int channels);
-  // Writes the pixels of the image that was opened last: height x width x channels bytes. Errors: as above.
-  // REQUIRES: not read yet.
-  Status Read(uint8_t* pixels);
+  // Writes the pixels of the image that was opened last: height x width x channels bytes. If the caller will not read
+  // them soon, they may pass the caches by. Errors: as above. REQUIRES: not read yet.
+  Status Read(uint8_t* pixels, bool read_soon);
 
  private:
   struct Readers;

@@ -103,11 +103,11 @@ std::unique_ptr<MapOperator> MakeMapOperator(const ReshapeOp&, const MapSite& si
 }
 
 std::unique_ptr<Decoder> MakeMapDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
-                                        const Map& map, const std::string& field) {
+                                        const Map& map, const std::string& field, bool read_next) {
   // ParseInputSpec has checked that there is such a component and that the operation takes it.
   const size_t component = *FindComponent(components, map.feature);
   const TensorSpec& input = components[component];
-  const MapSite site{field, input, *MappedType(map.operation, input)};
+  const MapSite site{field, input, *MappedType(map.operation, input), read_next};
   const bool adds = !map.as.empty();
   if (!adds && std::holds_alternative<ReshapeOp>(map.operation)) return rest;
   auto operation = std::visit([&](const auto& op) { return MakeMapOperator(op, site); }, map.operation);
@@ -117,9 +117,9 @@ std::unique_ptr<Decoder> MakeMapDecoder(std::unique_ptr<Decoder> rest, const std
 }
 
 std::unique_ptr<Decoder> MakePixelsDecoder(std::unique_ptr<Decoder> rest, const std::vector<TensorSpec>& components,
-                                           const Map& first, const PixelMaps& maps) {
+                                           const Map& first, const PixelMaps& maps, std::unique_ptr<MapOperator> run) {
   return std::make_unique<MapDecoder>(std::move(rest), *FindComponent(components, first.feature), !first.as.empty(),
-                                      RowBytes(maps.input), MakePixelsOperator(maps));
+                                      RowBytes(maps.input), std::move(run));
 }
 
 }  // namespace headrace::side

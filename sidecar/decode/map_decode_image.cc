@@ -5,28 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "sidecar/decode/bilinear.h"
 #include "sidecar/decode/image.h"
 #include "sidecar/decode/map_operation.h"
 
 namespace headrace::side {
 namespace {
 
-// Between which two lines of the input one of the output lies, and how far from the first.
-struct Between {
-  int64_t lower = 0;
-  int64_t upper = 0;
-  float part = 0;
-};
-
-constexpr size_t kLanes = 4;
-using Four = float __attribute__((vector_size(kLanes * sizeof(float))));
-
-Four LoadFour(const float* from) {
-  Four four;
-  std::memcpy(&four, from, sizeof four);
-  return four;
-}
-void StoreFour(Four four, float* to) { std::memcpy(to, &four, sizeof four); }
+constexpr size_t kBehind = 3;  // that Bilinear reads or writes behind a row
 
 float Scale(int64_t in, int64_t out) { return static_cast<float>(in) / static_cast<float>(out); }
 
@@ -61,15 +47,15 @@ class DecodeImageOperator : public MapOperator {
     ASSIGN_OR_RETURN(const ImageSize size, decoder_.Open(bytes, static_cast<int>(decode_.channels)));
     if (decode_.resize == ResizeMethod::kNone) {
       if (size.height != decode_.height || size.width != decode_.width) return WrongShape(size);
-      return decoder_.Read(out + row * values_);
+      return decoder_.Read(out + row * values_, site_.read_next);
     }
     const auto bytes_wanted = static_cast<size_t>(size.height * size.width * decode_.channels);
-    if (pixels_.size() < bytes_wanted) pixels_.resize(bytes_wanted);
-    RETURN_IF_ERROR(decoder_.Read(pixels_.data()));
+    if (pixels_.size() < bytes_wanted + kBehind) pixels_.resize(bytes_wanted + kBehind);
+    RETURN_IF_ERROR(decoder_.Read(pixels_.data(), true));
     if (decode_.resize == ResizeMethod::kNearest) {
       Nearest(size, out + row * values_);
     } else {
-      Bilinear(size, reinterpret_cast<float*>(out) + row * values_);
+      Interpolate(size, reinterpret_cast<float*>(out) + row * values_);
     }
     return {};
   }
@@ -116,8 +102,9 @@ class DecodeImageOperator : public MapOperator {
   }
 
   // First between the columns, each row of the input once; then between two rows, value by value.
-  void Bilinear(ImageSize size, float* out) {
+  void Interpolate(ImageSize size, float* out) {
     if (size.height != in_.height || size.width != in_.width) Prepare(size);
+    const auto values = static_cast<size_t>(RowValues(decode_.width));
     int64_t made[2] = {-1, -1};  // which rows of the input made_rows_[0] and made_rows_[1] are of
     for (const Between& y : rows_) {
       if (made[1] == y.lower) {
@@ -127,52 +114,32 @@ class DecodeImageOperator : public MapOperator {
       for (const int k : {0, 1}) {
         const int64_t from = k == 0 ? y.lower : y.upper;
         if (made[k] == from) continue;
-        BetweenColumns(Row(size, from), RowValues(size.width), made_rows_[k].data());
+        bilinear_.columns(Row(size, from), columns_, decode_.channels, made_rows_[k].data());
         made[k] = from;
       }
-      out = BetweenRows(y.part, out);
+      bilinear_.rows(made_rows_[0].data(), made_rows_[1].data(), y.part, values, out);
+      out += values;
     }
-  }
-
-  // The pixels of a row, each between two of the input's row, four channels at a time: what a pixel has fewer of is
-  // written over by the next.
-  void BetweenColumns(const uint8_t* in, int64_t values, float* out) {
-    float* const row = in_row_.data();
-    for (int64_t i = 0; i < values; ++i) row[i] = static_cast<float>(in[i]);
-    for (const Between& x : columns_) {
-      const Four lower = LoadFour(&in_row_[static_cast<size_t>(RowValues(x.lower))]);
-      const Four upper = LoadFour(&in_row_[static_cast<size_t>(RowValues(x.upper))]);
-      StoreFour(lower + (upper - lower) * x.part, out);
-      out += decode_.channels;
-    }
-  }
-
-  float* BetweenRows(float part, float* out) const {
-    const float* const top = made_rows_[0].data();
-    const float* const bottom = made_rows_[1].data();
-    const auto values = static_cast<size_t>(RowValues(decode_.width));
-    for (size_t i = 0; i < values; ++i) out[i] = top[i] + (bottom[i] - top[i]) * part;
-    return out + values;
   }
 
   void Prepare(ImageSize size) {
     in_ = size;
     rows_ = Lines(size.height, decode_.height);
     columns_ = Lines(size.width, decode_.width);
-    in_row_.resize(static_cast<size_t>(RowValues(size.width)) + kLanes);
-    for (auto& row : made_rows_) row.resize(static_cast<size_t>(RowValues(decode_.width)) + kLanes);
+    for (Between& x : columns_) x = {RowValues(x.lower), RowValues(x.upper), x.part};
+    for (auto& row : made_rows_) row.resize(static_cast<size_t>(RowValues(decode_.width)) + kBehind);
   }
 
+  const Bilinear bilinear_ = BilinearFor();
   const DecodeImageOp decode_;
   const MapSite site_;
   const size_t values_;  // of one image
   ImageDecoder decoder_;
-  std::vector<uint8_t> pixels_;   // of an image to be resized
+  std::vector<uint8_t> pixels_;   // of an image to be resized, and kBehind more
   std::vector<int64_t> nearest_;  // by column, the first value of the pixel that it takes
   ImageSize in_;                  // for which rows_ and columns_ are
   std::vector<Between> rows_;
-  std::vector<Between> columns_;
-  std::vector<float> in_row_;        // a row of the input
+  std::vector<Between> columns_;     // their places in a row
   std::vector<float> made_rows_[2];  // two rows of the input, with the output's columns
 };
 

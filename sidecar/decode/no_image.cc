@@ -13,6 +13,6 @@ Result<ImageSize> ImageDecoder::Open(std::span<const uint8_t>, int) {
       "is not decoded: this build has neither JPEG nor PNG, since it is of the parts that need a GPU alone; "
       "use images that are stored as their pixels");
 }
-Status ImageDecoder::Read(uint8_t*) { return Corrupt("is not decoded: this build has neither JPEG nor PNG"); }
+Status ImageDecoder::Read(uint8_t*, bool) { return Corrupt("is not decoded: this build has neither JPEG nor PNG"); }
 
 }  // namespace headrace::side

@@ -1,6 +1,6 @@
-// Runs of maps of uint8 images, in one pass. Each channel's 256 values are mapped once, by the maps themselves, when
-// the loader starts; a pixel is then a look into that table. What is asked for most is computed instead, where the
-// processor has a quick way (pixels_quick.h).
+// Runs of maps of images, in one pass. Of uint8 images, each channel's 256 values are mapped once, by the maps
+// themselves, when the loader starts; a pixel is then a look into that table. What is asked for most is computed
+// instead, where the processor has a quick way (pixels_quick.h), which is the only one for images of floats.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -91,13 +91,19 @@ class TableOperator : public MapOperator {
 
 class QuickOperator : public MapOperator {
  public:
-  QuickOperator(const PixelProgram& program, QuickPixels quick)
+  QuickOperator(const PixelProgram& program, DType from, QuickPixels quick)
       : program_(program),
         quick_(quick),
-        in_bytes_(static_cast<size_t>(program.pixels * program.channels)),
-        out_bytes_(in_bytes_ * DTypeSize(program.result)) {}
+        in_bytes_(static_cast<size_t>(program.pixels * program.channels) * DTypeSize(from)),
+        out_bytes_(static_cast<size_t>(program.pixels * program.channels) * DTypeSize(program.result)) {}
 
   Status Apply(std::span<const Record> records, const uint8_t* in, uint8_t* out) override {
+    if (!program_.channels_first) {  // in their order the pixels of all images are those of one
+      PixelProgram all = program_;
+      all.pixels *= static_cast<int64_t>(records.size());
+      quick_(all, in, out);
+      return {};
+    }
     for (size_t i = 0; i < records.size(); ++i) quick_(program_, in + i * in_bytes_, out + i * out_bytes_);
     return {};
   }
@@ -113,8 +119,10 @@ class QuickOperator : public MapOperator {
 
 std::unique_ptr<MapOperator> MakePixelsOperator(const PixelMaps& maps) {
   if (const std::optional<PixelProgram> program = ProgramOf(maps)) {
-    if (const QuickPixels quick = QuickPixelsFor(*program)) return std::make_unique<QuickOperator>(*program, quick);
+    const QuickPixels quick = QuickPixelsFor(*program, maps.input.dtype);
+    if (quick != nullptr) return std::make_unique<QuickOperator>(*program, maps.input.dtype, quick);
   }
+  if (maps.input.dtype != DType::kUint8 || maps.stages.size() == 1) return nullptr;
   switch (DTypeSize(maps.output.dtype)) {
     case 1: return std::make_unique<TableOperator<uint8_t>>(maps);
     case 2: return std::make_unique<TableOperator<uint16_t>>(maps);

@@ -3,6 +3,6 @@
 
 namespace headrace::side {
 
-QuickPixels QuickPixelsFor(const PixelProgram&) { return nullptr; }
+QuickPixels QuickPixelsFor(const PixelProgram&, DType) { return nullptr; }
 
 }  // namespace headrace::side

@@ -8,11 +8,11 @@
 
 namespace headrace::side {
 
-// Writes what `program` makes of one image, [pixels, channels] of uint8, to `out`: the very bits that the maps would,
-// one after another. Any alignment.
+// Writes what `program` makes of one image, [pixels, channels], to `out`: the very bits that the maps would, one after
+// another. Any alignment.
 using QuickPixels = void (*)(const PixelProgram& program, const uint8_t* image, uint8_t* out);
 
-// For this processor and this program; null if there is none.
-QuickPixels QuickPixelsFor(const PixelProgram& program);
+// For this processor, this program and images of type `from`, uint8 or float32; null if there is none.
+QuickPixels QuickPixelsFor(const PixelProgram& program, DType from);
 
 }  // namespace headrace::side

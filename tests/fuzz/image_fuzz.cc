@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto image = decoder.Open({data, size}, channels);
     if (!image.ok() || image->height * image->width > kMostPixels) continue;
     const std::unique_ptr<uint8_t[]> pixels(new uint8_t[static_cast<size_t>(image->height * image->width * channels)]);
-    static_cast<void>(decoder.Read(pixels.get()).ok());
+    static_cast<void>(decoder.Read(pixels.get(), size % 2 == 0).ok());
   }
   return 0;
 }
@@ -26,8 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 const int headrace::fuzz::kMutations = 20000;
 
 std::vector<std::string> headrace::fuzz::Seeds() {
-  std::vector<uint8_t> pixels(6 * 5 * 4);
+  std::vector<uint8_t> pixels(32 * 5 * 3);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 7);
-  return {Jpeg(6, 5, 3, pixels), Jpeg(6, 5, 1, pixels), Png(6, 5, PNG_FORMAT_RGBA, pixels),
+  // Of 32 in a row each is a whole line.
+  return {Jpeg(5, 32, 3, pixels), Jpeg(6, 5, 3, pixels), Jpeg(6, 5, 1, pixels), Png(6, 5, PNG_FORMAT_RGBA, pixels),
           Png(6, 5, PNG_FORMAT_GRAY, pixels)};
 }

@@ -36,10 +36,10 @@ class MappedImages {
  public:
   using Columns = std::vector<std::vector<uint8_t>>;
 
-  // The component "x", uint8 of `shape`, and the bodies of maps.
-  MappedImages(const nlohmann::json& shape, const nlohmann::json& maps) {
+  // The component "x", of `shape`, and the bodies of maps.
+  MappedImages(const nlohmann::json& shape, const nlohmann::json& maps, const char* dtype = "uint8") {
     nlohmann::json spec = {{"source", {{"files", {{"paths", {"a"}}}}}},
-                           {"features", {{{"name", "x"}, {"dtype", "uint8"}, {"shape", shape}}}}};
+                           {"features", {{{"name", "x"}, {"dtype", dtype}, {"shape", shape}}}}};
     for (const nlohmann::json& map : maps) spec["pipeline"].push_back({{"map", map}});
     auto parsed = ParseInputSpec(spec);
     EXPECT_TRUE(parsed.ok()) << parsed.status().message();
@@ -61,7 +61,7 @@ class MappedImages {
     std::unique_ptr<Decoder> decoder = Source();
     for (size_t i = 0; i < maps; ++i) {
       decoder = MakeMapDecoder(std::move(decoder), RecordComponents(spec_, i, nullptr),
-                               std::get<Map>(spec_.pipeline[i]), "spec.pipeline");
+                               std::get<Map>(spec_.pipeline[i]), "spec.pipeline", false);
     }
     return Decoded(std::move(decoder), maps, records);
   }
