@@ -87,6 +87,11 @@ int64_t LargestPiece(const Plan& plan, const Topology& run) {
   return (largest + replicas - 1) / replicas;
 }
 
+int64_t DefaultPrefetchSteps(int64_t slot_bytes) {
+  constexpr int64_t kAhead = int64_t{16} << 20;
+  return std::clamp<int64_t>(kAhead / RoundUp(std::max<int64_t>(1, slot_bytes), kRingPageBytes), 4, 16);
+}
+
 std::optional<LoaderMemory> EstimateMemory(const Plan& plan, const Topology& run, int64_t rows,
                                            const FilesSeen& files) {
   const InputSpec& spec = plan.spec;
@@ -105,7 +110,7 @@ std::optional<LoaderMemory> EstimateMemory(const Plan& plan, const Topology& run
   }
   LoaderMemory memory;
   memory.slot_bytes = RoundUp(std::max<int64_t>(1, certain + variable), kRingPageBytes);
-  memory.prefetch_steps = spec.delivery.prefetch_steps.value_or(DefaultPrefetchSteps(SharingTopology(plan, run)));
+  memory.prefetch_steps = spec.delivery.prefetch_steps.value_or(DefaultPrefetchSteps(memory.slot_bytes));
   const int64_t slots = (memory.prefetch_steps + kSlotsBeyondPrefetch) * run.replicas_per_worker;
   memory.ring_bytes = memory.slot_bytes * slots;
   memory.certain_ring_bytes = RoundUp(std::max<int64_t>(1, certain), kRingPageBytes) * slots;

@@ -33,6 +33,11 @@ int64_t LargestPiece(const Plan& plan, const Topology& run);
 // None where the size of a batch is not known before the data is read. `rows`: of the largest batch of one replica.
 std::optional<LoaderMemory> EstimateMemory(const Plan& plan, const Topology& run, int64_t rows, const FilesSeen& files);
 
+// How many steps lie ready ahead where spec.delivery.prefetchSteps does not say it: what 16 MiB hold for each replica,
+// at least 4 and at most 16. `slot_bytes`: of one replica's largest batch. Why not the number of replicas in sync, as
+// TensorFlow's guide has it: docs/decisions/0037.
+int64_t DefaultPrefetchSteps(int64_t slot_bytes);
+
 // What a ring's parts are aligned to; common/ring/layout.h holds the same.
 inline constexpr int64_t kRingTensorAlign = 64;
 inline constexpr int64_t kRingPageBytes = 4096;

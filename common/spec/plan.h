@@ -44,12 +44,6 @@ struct Topology {
 // The part of the run that shares each global batch, and agrees on where it ends: all of it, or under ParameterServer
 // each worker by itself. Whatever follows from the number of workers or of replicas in sync follows from this one.
 Topology SharingTopology(const Plan& plan, const Topology& topology);
-// How many steps lie ready ahead where spec.delivery.prefetchSteps does not say it: as many as there are replicas in
-// sync, as tf.distribute prefetches, and a few where they are less, so that batches are made side by side.
-inline int64_t DefaultPrefetchSteps(const Topology& sharing) {
-  constexpr int64_t kLeast = 4;
-  return sharing.replicas_in_sync() < kLeast ? kLeast : sharing.replicas_in_sync();
-}
 // What may surprise in a run of this size, in words, beside the plan's own warnings.
 std::vector<std::string> TopologyWarnings(const Plan& plan, const Topology& topology);
 

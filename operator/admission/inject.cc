@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/spec/components.h"
+#include "common/spec/memory.h"
 #include "common/spec/names.h"
 #include "common/spec/object_names.h"
 #include "common/spec/tensor_fields.h"
@@ -151,7 +152,8 @@ int64_t RunVolumeBytes(const InputSpec& spec, const Topology& topology, int64_t 
   constexpr int64_t kMost = int64_t{1} << 42;
   const std::optional<int64_t> element = ElementBytes(spec, topology);
   if (!element) return least;
-  const int64_t slots = spec.delivery.prefetch_steps.value_or(DefaultPrefetchSteps(topology)) + 2;
+  const int64_t slots =
+      spec.delivery.prefetch_steps.value_or(DefaultPrefetchSteps(*element / topology.replicas_in_sync())) + 2;
   // One element a step is shared by all replicas, and each replica's part is rounded up: twice covers pages and
   // headers.
   const double bytes = 2.0 * static_cast<double>(*element) * static_cast<double>(slots);

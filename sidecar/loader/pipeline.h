@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/spec/memory.h"
 #include "common/spec/plan.h"
 #include "sidecar/core/arena.h"
 #include "sidecar/core/dataset.h"
@@ -44,7 +45,7 @@ class Pipeline : public Feed {
   uint64_t skipped_records() const override { return source_.quarantine.skipped(); }
   uint64_t bytes_read() const override { return source_.bytes_read.load(std::memory_order_relaxed); }
   StageTimes read_times() const override { return read_clock_.times(); }
-  int64_t default_prefetch_steps() const override { return DefaultPrefetchSteps(sharing_); }
+  int64_t default_prefetch_steps() const override { return DefaultPrefetchSteps(static_cast<int64_t>(max_bytes())); }
   Result<bool> ReadsAll() override;
   void Stop() override;
 

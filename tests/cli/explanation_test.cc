@@ -80,13 +80,13 @@ TEST(ExplanationTest, APathThatMatchesNothingIsAWarning) {
 }
 
 TEST(ExplanationTest, MemoryOfTheRings) {
-  // 2 rows of int64 take a page; 4 steps ahead, one in the trainer's hands and one being written, for 2 replicas.
+  // 2 rows of int64 take a page; 16 steps ahead, one in the trainer's hands and one being written, for 2 replicas.
   const json memory = Explained(kRange, 1, 2)["memory"];
   EXPECT_EQ(memory["slotBytes"], 4096);
-  EXPECT_EQ(memory["prefetchSteps"], 4);
-  EXPECT_EQ(memory["bytesPerWorker"], 49152);
+  EXPECT_EQ(memory["prefetchSteps"], 16);
+  EXPECT_EQ(memory["bytesPerWorker"], 147456);
   EXPECT_EQ(memory["shuffleBytes"], 0);
-  EXPECT_EQ(Explained(kRange, 2, 3)["memory"]["prefetchSteps"], 6);
+  EXPECT_EQ(Explained(kRange, 2, 64)["memory"]["prefetchSteps"], 16);  // not as many as there are replicas
 }
 
 TEST(ExplanationTest, MemoryOfAShuffleOfPackedRowsIsNotKnown) {

@@ -21,6 +21,25 @@ TEST(LargestPiece, IsTheLastBatchCutForTheReplicas) {
   EXPECT_EQ(LargestPiece(Compiled(R"({"source": {"range": {"stop": 10}}})"), {}), 0);
 }
 
+TEST(DefaultPrefetchSteps, AreWhatSixteenMebibytesHold) {
+  EXPECT_EQ(DefaultPrefetchSteps(0), 16);
+  EXPECT_EQ(DefaultPrefetchSteps(kMi), 16);
+  EXPECT_EQ(DefaultPrefetchSteps(kMi + 1), 15);  // whole pages
+  EXPECT_EQ(DefaultPrefetchSteps(2 * kMi), 8);
+  EXPECT_EQ(DefaultPrefetchSteps(4 * kMi), 4);
+  EXPECT_EQ(DefaultPrefetchSteps(int64_t{1} << 40), 4);
+}
+
+TEST(EstimateMemory, DoesNotGrowWithTheRun) {
+  const Plan plan = Compiled(R"({"source": {"range": {"stop": 10}}, "pipeline": [{"batch": {"size": 1048576}}]})");
+  const auto small = EstimateMemory(plan, {2, 0, 8}, kMi / 8, {});
+  const auto large = EstimateMemory(plan, {128, 0, 8}, kMi / 8, {});  // the same batch of a replica
+  ASSERT_TRUE(small.has_value() && large.has_value());
+  EXPECT_EQ(small->prefetch_steps, 16);
+  EXPECT_EQ(large->prefetch_steps, 16);
+  EXPECT_EQ(large->ring_bytes, small->ring_bytes);
+}
+
 TEST(EstimateMemory, OfNumbers) {
   const Plan plan = Compiled(R"({"source": {"range": {"stop": 10}}, "pipeline": [{"batch": {"size": 1000}}],
                                  "delivery": {"prefetchSteps": 6}})");
@@ -39,7 +58,7 @@ TEST(EstimateMemory, StringsHaveRoomThatTheyMayNotNeed) {
   const auto memory = EstimateMemory(plan, {1, 0, 1}, 8, {});
   ASSERT_TRUE(memory.has_value());
   EXPECT_GE(memory->slot_bytes, kMi);
-  EXPECT_EQ(memory->certain_ring_bytes, 4096 * (4 + 2));  // row splits
+  EXPECT_EQ(memory->certain_ring_bytes, 4096 * (15 + 2));  // row splits
 }
 
 TEST(EstimateMemory, ShufflesTakeWhatTheirRecordsDo) {

@@ -68,8 +68,8 @@ TEST(LoaderResources, ARequestIsNeverAboveItsLimit) {
 // Each of two workers holds its replicas' rings alone.
 TEST(LoaderResources, FollowsTheRunsSize) {
   const json resources = *LoaderResources(json::object(), RangePlan(), {2, 0, 2}, {});
-  // A batch of 4 replicas: 2 MiB each; 2 rings of 4 + 2 slots: 24 MiB; the loader's own 40 MiB is less than 64.
-  EXPECT_EQ(resources["requests"]["memory"], "88Mi");
+  // A batch of 4 replicas: 2 MiB each; 2 rings of 8 + 2 slots: 40 MiB; the loader's own 40 MiB is less than 64.
+  EXPECT_EQ(resources["requests"]["memory"], "104Mi");
 }
 
 }  // namespace
