@@ -15,6 +15,7 @@ from pathlib import Path
 import floors
 import headrace_run
 import measure
+import plot
 import report
 from workloads import WORKLOADS
 
@@ -37,6 +38,9 @@ class Comparison:
     def __init__(self, options, python, output):
         self.options, self.python, self.output = options, python, output
         self.table = report.Table()
+        self.panels = []  # of the workloads whose rate is measured beside peers
+        self.about = (f"{datetime.datetime.now():%Y-%m-%d %H:%M}, {len(os.sched_getaffinity(0))} cores for everything, "
+                      f"{options.size} of data each, page cache warm")
 
     def say(self, text=""):
         print(text, flush=True)
@@ -111,6 +115,11 @@ class Comparison:
             report.add_next(self.table, ours, in_python, peer)
         else:
             report.add_rate(self.table, name, workload, ours, peer, total / records)
+            if ours and peers:
+                self.panels.append(plot.Panel(
+                    workload.title, ours["records_per_s"],
+                    {one: figures["records_per_s"] for one, figures in peers.items()},
+                    frozenset(one.name for one in workload.peers if not one.loader)))
         if workload.on_one_core and ours:
             on_one_core = self.repeated("headrace, loader on one core", total / records,
                                         lambda: headrace_run.in_c_on_one_core(name, workload, data, self.options))
@@ -118,8 +127,7 @@ class Comparison:
 
     def run(self):
         load = os.getloadavg()[0]
-        self.say(f"# {datetime.datetime.now():%Y-%m-%d %H:%M}, {len(os.sched_getaffinity(0))} cores for everything, "
-                 f"{self.options.size} of data each, page cache warm\n# 1 warm-up and the median of "
+        self.say(f"# {self.about}\n# 1 warm-up and the median of "
                  f"{self.options.runs} runs in processes of their own; rates over {self.options.seconds:g} s, 1 s after "
                  f"the first batch\n# load average before: {load:.1f}"
                  + (" -- others compute here: the figures mean little" if load > 0.5 else ""))
@@ -155,8 +163,11 @@ def main():
     path = folder / f"loaders-{datetime.datetime.now():%Y-%m-%d-%H%M%S}.txt"
     with tempfile.NamedTemporaryFile() as log, path.open("w") as output:
         options.log = Path(log.name)
-        Comparison(options, peers_python(), output).run()
-    print(f"written to {path.relative_to(ROOT)}", file=sys.stderr)
+        comparison = Comparison(options, peers_python(), output)
+        comparison.run()
+    if comparison.panels:
+        path.with_suffix(".svg").write_text(plot.svg(comparison.panels, f"records a second; pale: makes no batches; {comparison.about}"))
+    print(f"written to {path.relative_to(ROOT)}" + (" and .svg" if comparison.panels else ""), file=sys.stderr)
 
 
 if __name__ == "__main__":
