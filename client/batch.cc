@@ -19,10 +19,21 @@ void headrace_batch::Free(headrace_batch* batch) {
   // Until the object is kept: this batch may be the last that holds the connection.
   const std::shared_ptr<Connection> connection = std::move(batch->connection);
   connection->Release(batch->arrival, batch->users);
+  Keep(batch, *connection);
+  connection->PrepareNext();
+}
+
+void headrace_batch::Drop(headrace_batch* batch) {
+  const std::shared_ptr<Connection> connection = std::move(batch->connection);
+  Keep(batch, *connection);
+}
+
+void headrace_batch::Keep(headrace_batch* batch, Connection& connection) {
   batch->arrival = {};
+  batch->measured = false;
   batch->checked.store(0, std::memory_order_relaxed);
   batch->users.clear();
-  delete connection->KeepSpare(batch);
+  delete connection.KeepSpare(batch);
 }
 
 std::string headrace_batch::Where(size_t i) const {

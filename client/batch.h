@@ -14,11 +14,15 @@
 struct headrace_batch {
   // The connection's spare one, or a new one. Its arrival is empty.
   [[gnu::hot]] static headrace_batch* New(const std::shared_ptr<headrace::client::Connection>& connection);
-  // Gives back what has arrived, and keeps the object as the connection's spare one. Any thread.
+  // Gives back what has arrived, keeps the object as the connection's spare one, and has the next batch prepared. Any
+  // thread.
   static void Free(headrace_batch* batch);
+  // The same of a batch that never arrived, of which there is nothing to give back. Any thread.
+  static void Drop(headrace_batch* batch);
   static void operator delete(void* memory) { ::operator delete(memory); }
 
   std::shared_ptr<headrace::client::Connection> connection;  // null in a spare one
+  bool measured = false;  // Measure was ok; written before the trainer has it
   headrace::client::Arrival arrival = {};
   mutable std::atomic<uint64_t> checked = 0;  // bit i: tensor i's row splits are as they should be
   mutable std::mutex mutex = {};
@@ -43,6 +47,7 @@ struct headrace_batch {
   static void* operator new(size_t bytes, size_t tensors) {
     return ::operator new(bytes + tensors * sizeof(headrace::client::Strides));
   }
+  static void Keep(headrace_batch* batch, headrace::client::Connection& connection);
   // "ring: component 'x' of step 3": what an error is about.
   std::string Where(size_t i) const;
 };

@@ -148,25 +148,42 @@ Status Connection::MapDeviceSlots(const LoaderSocket::Attachment& attachment) {
   return {};
 }
 
-void Connection::EndIteration() {
+void Connection::LetGo() {
+  iterating_ = false;
+  if (headrace_batch* const unread = prepared_.exchange(nullptr)) {
+    reader_->Release(unread->view());
+    headrace_batch::Drop(unread);
+  }
   prefetch_.reset();
   if (early_) ReleaseDeviceSlot({*early_, nullptr, device_slots_}, {});
   early_.reset();
 }
 
 uint64_t Connection::StartIteration(uint64_t epoch) {
-  EndIteration();
+  const std::lock_guard lock(reading_);
+  LetGo();
   newest_epoch_ = reader_->StartIteration(epoch);
-  StartPrefetch();
-  return ++newest_iterator_;
+  return Started();
 }
 
 uint64_t Connection::StartIterationAt(const ring::Position& start) {
-  EndIteration();
+  const std::lock_guard lock(reading_);
+  LetGo();
   newest_epoch_ = start.epoch;
   reader_->StartIterationAt(start);
+  return Started();
+}
+
+uint64_t Connection::Started() {
   StartPrefetch();
+  iterating_ = true;
   return ++newest_iterator_;
+}
+
+void Connection::EndIteration(uint64_t iterator) {
+  if (to_.gpu) return;  // nothing is prepared for it; what its thread has begun ends with the connection
+  const std::lock_guard lock(reading_);
+  if (iterator == newest_iterator_) LetGo();
 }
 
 void Connection::StartPrefetch() {
@@ -186,10 +203,37 @@ Status Connection::Superseded() const {
                          ": a replica has one iterator at a time");
 }
 
-Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t timeout_ms, Arrival* arrival) {
+Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t timeout_ms, headrace_batch** batch) {
+  const std::lock_guard lock(reading_);
   if (iterator != newest_iterator_) return Superseded();
-  if (!to_.gpu) return NextInRing(newest_epoch_, timeout_ms, &arrival->view);
-  return NextOnGpu(timeout_ms, arrival);
+  // Also where another thread has prepared one just now.
+  if (headrace_batch* const prepared = TakePrepared(iterator)) {
+    *batch = prepared;
+    return ring::RingReader::Outcome::kBatch;
+  }
+  headrace_batch* const arriving = headrace_batch::New(shared_from_this());
+  auto outcome = to_.gpu ? NextOnGpu(timeout_ms, &arriving->arrival)
+                         : NextInRing(newest_epoch_, timeout_ms, &arriving->arrival.view);
+  if (outcome.ok() && *outcome == ring::RingReader::Outcome::kBatch) {
+    *batch = arriving;
+  } else {
+    headrace_batch::Drop(arriving);
+  }
+  return outcome;
+}
+
+void Connection::PrepareNext() {
+  if (to_.gpu) return;  // there a thread of ours is ahead, or the loader
+  const std::unique_lock lock(reading_, std::try_to_lock);
+  if (!lock.owns_lock() || !iterating_ || prepared_ != nullptr) return;
+  ring::SlotView view;
+  const auto outcome = reader_->Poll(newest_epoch_, &view);
+  if (!outcome.ok() || *outcome != ring::RingReader::Outcome::kBatch) return;
+  headrace_batch* const batch = headrace_batch::New(shared_from_this());
+  batch->arrival.view = view;
+  // An error is told to who asks for the batch, and measures it again.
+  batch->measured = batch->Measure().ok();
+  prepared_.store(batch, std::memory_order_release);
 }
 
 Result<ring::RingReader::Outcome> Connection::NextOnGpu(int64_t timeout_ms, Arrival* arrival) {

@@ -48,8 +48,8 @@ struct Destination {
 };
 
 // Shared by iterators and by batches, which keep it (mapping and socket) until the last one is freed. next() of one
-// thread at a time; Release and what uses a batch from any.
-class Connection {
+// thread at a time; Release, PrepareNext and what uses a batch from any.
+class Connection : public std::enable_shared_from_this<Connection> {
  public:
   static Result<std::shared_ptr<Connection>> Open(const ConnectPolicy& policy, int replica, const Destination& to);
   ~Connection();
@@ -67,10 +67,19 @@ class Connection {
   uint64_t StartIterationAt(const ring::Position& start);
   // Of the shuffles without a seed of their own, in the order that is read now.
   uint64_t seed() const { return reader_->seed() != 0 ? reader_->seed() : reply_.run_seed; }
-  // RingReader::Next, which also notices that the loader has gone and waits for it to come back; of batches that go to
-  // a GPU, Prefetch::Next. Errors: theirs; Unavailable if the loader stays away; InvalidArgument if a newer iterator
-  // ended this one.
-  [[gnu::hot]] Result<ring::RingReader::Outcome> Next(uint64_t iterator, int64_t timeout_ms, Arrival* arrival);
+  // Of an iterator that is over: nothing is prepared for it any more. What was goes back unread.
+  void EndIteration(uint64_t iterator);
+  // The iterator's next batch, which the caller frees, if it is prepared; else null.
+  headrace_batch* TakePrepared(uint64_t iterator) {
+    return iterator == newest_iterator_ ? prepared_.exchange(nullptr, std::memory_order_acq_rel) : nullptr;
+  }
+  // The same, or what RingReader::Next finds, which also notices that the loader has gone and waits for it to come back;
+  // of batches that go to a GPU, Prefetch::Next. Errors: theirs; Unavailable if the loader stays away; InvalidArgument if
+  // a newer iterator ended this one.
+  Result<ring::RingReader::Outcome> Next(uint64_t iterator, int64_t timeout_ms, headrace_batch** batch);
+  // Takes the next batch out of the ring, if it lies there, and measures it: what a trainer need not wait for then. Errors,
+  // and ends of epochs, are left for Next to find again.
+  void PrepareNext();
   // Gives a batch back, which was used on these streams of its GPU.
   void Release(const Arrival& arrival, std::span<const gpu::Stream> users = {});
 
@@ -91,7 +100,7 @@ class Connection {
 
  private:
   Connection(const ConnectPolicy& policy, int replica, const Destination& to);
-  [[gnu::hot]] Result<ring::RingReader::Outcome> NextInRing(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view);
+  Result<ring::RingReader::Outcome> NextInRing(uint64_t epoch, int64_t timeout_ms, ring::SlotView* view);
   [[gnu::cold, gnu::noinline]] Status Superseded() const;
   Result<ring::RingReader::Outcome> NextOnGpu(int64_t timeout_ms, Arrival* arrival);
   // Of batches that the loader brings to the GPU.
@@ -101,8 +110,10 @@ class Connection {
   // Maps the device ring of the loader that has just been attached to; batches of the one before keep theirs.
   Status MapDeviceSlots(const LoaderSocket::Attachment& attachment);
   void ReleaseDeviceSlot(const Arrival& arrival, std::span<const gpu::Stream> users);
-  // Before an iterator starts: what the last one has begun is over.
-  void EndIteration();
+  // What the newest iterator has begun is over. REQUIRES: reading_ is held.
+  void LetGo();
+  // The number of the iterator that has just been started. REQUIRES: reading_ is held.
+  uint64_t Started();
   void StartPrefetch();
   // Whether this is a child of the process that has the GPU and the thread.
   bool IsForked() const { return to_.gpu && getpid() != opened_by_; }
@@ -113,11 +124,14 @@ class Connection {
   ring::HandshakeReply reply_;
   uint64_t ring_device_ = 0, ring_inode_ = 0;  // tell whether a loader that came back serves the same ring
   // What each Next looks at, together.
+  uint64_t newest_iterator_ = 0;
+  uint64_t newest_epoch_ = 0;
+  std::atomic<headrace_batch*> prepared_{nullptr};  // the newest iterator's next, or null; set under reading_
+  std::mutex reading_;      // of the reader, which is for one thread at a time, but for Release
+  bool iterating_ = false;  // guarded by reading_; the newest iterator is not over
   std::vector<Component> components_;
   std::unique_ptr<ring::RingReader> reader_;
   std::atomic<headrace_batch*> spare_{nullptr};
-  uint64_t newest_epoch_ = 0;
-  uint64_t newest_iterator_ = 0;
   const Destination to_;
   uint64_t gone_since_ms_ = 0;  // 0: the loader is there
   const pid_t opened_by_ = getpid();

@@ -37,8 +37,8 @@ StepIterator::StepIterator(std::vector<std::shared_ptr<Connection>> connections,
 }
 
 StepIterator::~StepIterator() {
+  for (const Part& part : parts_) part.connection->EndIteration(part.iterator);
   LetGo();
-  for (const Part& part : parts_) delete part.batch;
 }
 
 void StepIterator::LetGo() {
@@ -54,42 +54,58 @@ StepIterator::Outcome StepIterator::End() {
 Result<StepIterator::Outcome> StepIterator::Next(PartialStep partial, int64_t timeout_ms, headrace_batch** batches) {
   if (ended_) [[unlikely]]
     return Outcome::kEnd;
-  // The clock is read only where more than one ring shares the time.
-  const bool timed = timeout_ms > 0 && parts_.size() > 1;
-  Clock::time_point deadline;
-  if (timed) [[unlikely]]
-    deadline = Clock::now() + Milliseconds(std::min<int64_t>(timeout_ms, INT32_MAX));
   for (; arrived_ < parts_.size(); ++arrived_) {
-    int64_t left_ms = timeout_ms;
-    if (timed) [[unlikely]]
-      left_ms = LeftMs(deadline);
     Part& part = parts_[arrived_];
-    if (part.batch == nullptr) [[likely]]
-      part.batch = headrace_batch::New(part.connection);
-    ASSIGN_OR_RETURN(const auto outcome, part.connection->Next(part.iterator, left_ms, &part.batch->arrival));
-    if (outcome == ring::RingReader::Outcome::kTimeout) [[unlikely]]
-      return Outcome::kTimeout;
-    if (outcome == ring::RingReader::Outcome::kEndOfEpoch) [[unlikely]]
-      return End();
+    part.batch = part.connection->TakePrepared(part.iterator);
+    if (part.batch != nullptr) [[likely]]
+      continue;
+    ASSIGN_OR_RETURN(const Outcome outcome, Await(timeout_ms));
+    if (outcome != Outcome::kStep) return outcome;
+    break;
   }
   const uint64_t step = parts_[0].batch->view().step;
   uint32_t flags = 0;
+  bool measured = true;
   for (const Part& part : parts_) {
-    if (part.batch->view().step != step) return NotTogether(*parts_[0].batch, *part.batch);
+    if (part.batch->view().step != step) [[unlikely]]
+      return NotTogether(*parts_[0].batch, *part.batch);
     flags |= part.batch->view().flags;
+    measured = measured && part.batch->measured;
   }
   if ((flags & ring::kPartialStep) != 0 && partial == PartialStep::kEnd) [[unlikely]]
     return End();
   position_.step = step + 1;
+  if (!measured) [[unlikely]]
+    RETURN_IF_ERROR(Measure());
+  for (Part& part : parts_) *batches++ = std::exchange(part.batch, nullptr);
+  arrived_ = 0;
+  return Outcome::kStep;
+}
+
+Result<StepIterator::Outcome> StepIterator::Await(int64_t timeout_ms) {
+  // The clock is read only where more than one ring shares the time.
+  const bool timed = timeout_ms > 0 && parts_.size() > 1;
+  Clock::time_point deadline;
+  if (timed) deadline = Clock::now() + Milliseconds(std::min<int64_t>(timeout_ms, INT32_MAX));
+  for (; arrived_ < parts_.size(); ++arrived_) {
+    Part& part = parts_[arrived_];
+    const int64_t left_ms = timed ? LeftMs(deadline) : timeout_ms;
+    ASSIGN_OR_RETURN(const auto outcome, part.connection->Next(part.iterator, left_ms, &part.batch));
+    if (outcome == ring::RingReader::Outcome::kTimeout) return Outcome::kTimeout;
+    if (outcome == ring::RingReader::Outcome::kEndOfEpoch) return End();
+  }
+  return Outcome::kStep;
+}
+
+Status StepIterator::Measure() {
   for (const Part& part : parts_) {
-    if (Status measured = part.batch->Measure(); !measured.ok()) [[unlikely]] {
+    if (part.batch->measured) continue;
+    if (Status measured = part.batch->Measure(); !measured.ok()) {
       LetGo();  // now, not when somebody asks again
       return measured;
     }
   }
-  for (Part& part : parts_) *batches++ = std::exchange(part.batch, nullptr);
-  arrived_ = 0;
-  return Outcome::kStep;
+  return {};
 }
 
 }  // namespace headrace::client

@@ -31,6 +31,11 @@ class StepIterator {
   size_t width() const { return parts_.size(); }
 
  private:
+  // The batches of the next step that have not arrived. kStep: now they have. Apart from Next, which then is short
+  // where all are prepared.
+  [[gnu::noinline]] Result<Outcome> Await(int64_t timeout_ms);
+  // Of all that has arrived. Errors: Corrupt, and all has been given back.
+  [[gnu::noinline]] Status Measure();
   Outcome End();
   // Gives back what has arrived of the next step.
   void LetGo();
@@ -38,8 +43,7 @@ class StepIterator {
   struct Part {
     std::shared_ptr<Connection> connection;
     uint64_t iterator = 0;  // ours, of the connection's
-    // Of the next step. Behind `arrived_` it is null, or empty: a call before found none to fill it.
-    headrace_batch* batch = nullptr;
+    headrace_batch* batch = nullptr;  // of the next step, if it has arrived
   };
   std::vector<Part> parts_;
   size_t arrived_ = 0;       // parts whose batch of the next step is there

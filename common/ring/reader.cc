@@ -56,7 +56,7 @@ struct RingReader::Impl {
   std::vector<Record> records;           // by slot
   std::vector<ComponentExtent> extents;  // of all records
 
-  // Of the thread that calls Next.
+  // Of the thread that calls Next or Poll.
   std::vector<uint32_t> backlog;  // slots of batches that the client before us had not given back, newest first
   uint64_t cursor = 0;            // the batch that Next looks at after the backlog
   uint64_t published_seen = 0;    // saves reading the loader's cache line while batches are ready
@@ -371,17 +371,25 @@ uint64_t RingReader::StartIteration(uint64_t at_least) {
 void RingReader::StartIterationAt(const Position& start) { impl_->Request(start.epoch, &start); }
 
 Result<RingReader::Outcome> RingReader::Next(uint64_t epoch, int timeout_ms, SlotView* view) {
-  Impl& impl = *impl_;
   Impl::Wait wait{timeout_ms};
+  while (true) {
+    ASSIGN_OR_RETURN(const Outcome outcome, Poll(epoch, view));
+    if (outcome != Outcome::kTimeout) [[likely]]
+      return outcome;
+    ASSIGN_OR_RETURN(const bool over, impl_->Await(&wait));
+    if (over) return Outcome::kTimeout;
+  }
+}
+
+Result<RingReader::Outcome> RingReader::Poll(uint64_t epoch, SlotView* view) {
+  Impl& impl = *impl_;
   while (true) {
     if (epoch < impl.epochs_over || epoch != impl.epoch) [[unlikely]]
       return Outcome::kEndOfEpoch;
     ASSIGN_OR_RETURN(Impl::Record* const record, impl.Front());
     if (record == nullptr) [[unlikely]] {
       if (impl.failed_seen) return impl.LoaderError();
-      ASSIGN_OR_RETURN(const bool over, impl.Await(&wait));
-      if (over) return Outcome::kTimeout;
-      continue;
+      return Outcome::kTimeout;
     }
     if (impl.Stale(*record)) [[unlikely]] {
       impl.Skip(*record);

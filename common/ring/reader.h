@@ -27,7 +27,7 @@ struct SlotView {
   uint8_t* data = nullptr;  // the slot's first byte
 };
 
-// One thread at a time calls Next and StartIteration; Release may be called from any thread, in any order.
+// One thread at a time calls Next, Poll and StartIteration; Release may be called from any thread, in any order.
 class RingReader {
  public:
   static constexpr int kHeldGraceMs = 1000;  // for releases by other threads
@@ -58,6 +58,8 @@ class RingReader {
   // Errors: the loader's own (its code and message) once it has failed and all that it published before is read;
   // Exhausted if all slots are held unreleased and kHeldGraceMs have not changed that; Corrupt.
   [[gnu::hot]] Result<Outcome> Next(uint64_t epoch, int timeout_ms, SlotView* view);
+  // The same without waiting: kTimeout if none is ready. The loader does not take it for a trainer that wants more.
+  [[gnu::hot]] Result<Outcome> Poll(uint64_t epoch, SlotView* view);
   // Gives the slot back. A batch that is not held is ignored.
   void Release(const SlotView& view);
 

@@ -155,6 +155,83 @@ TEST_F(ClientTest, NewIteratorEndsTheOldOne) {
   EXPECT_EQ(headrace_next(fresh, 10000, &batch), HEADRACE_END);
 }
 
+class PreparedTest : public ClientTest {
+ protected:
+  // Takes the first batch and frees it when the second is there, which is prepared by that.
+  headrace_iterator* FreeTheFirst(const FakeLoader& loader) {
+    headrace_iterator* const iterator = Iterate(0);
+    const ring::RingHeader& header = loader.header(0);
+    headrace_batch* batch = nullptr;
+    EXPECT_EQ(headrace_next(iterator, 10000, &batch), HEADRACE_OK) << headrace_last_error();
+    const uint64_t read = header.batches_read.load();
+    while (header.published.load() - header.released.load() < 2) std::this_thread::yield();
+    headrace_batch_free(batch);
+    EXPECT_EQ(header.batches_read.load(), read + 1);
+    return iterator;
+  }
+};
+
+TEST_F(PreparedTest, IsWhatComesNext) {
+  options_.steps = -1;
+  auto loader = StartLoader();
+  ASSERT_EQ(Connect(), HEADRACE_OK);
+  headrace_iterator* const iterator = FreeTheFirst(*loader);
+  headrace_position position{};
+  position.size = sizeof(position);
+  ASSERT_EQ(headrace_iterator_position(iterator, &position), HEADRACE_OK);
+  EXPECT_EQ(position.step, 1) << "what the trainer has not got is not behind it";
+  headrace_batch* batch = nullptr;
+  ASSERT_EQ(headrace_next(iterator, 0, &batch), HEADRACE_OK) << headrace_last_error();
+  EXPECT_EQ(headrace_batch_step(batch), 1);
+  EXPECT_EQ(FirstLabel(batch), FakeLoader::Label(options_, 0, 1, 0));
+  headrace_batch_free(batch);
+  ReadSteps(iterator, 0, 0, 2, 20);
+}
+
+TEST_F(PreparedTest, GoesBackWithItsIterator) {
+  options_.steps = -1;
+  auto loader = StartLoader();
+  ASSERT_EQ(Connect(), HEADRACE_OK);
+  headrace_iterator_free(FreeTheFirst(*loader));
+  iterators_.pop_back();
+  EXPECT_EQ(loader->header(0).released.load(), 2u);
+
+  // Nor does a batch that is freed after its iterator and data set prepare another.
+  headrace_iterator* const iterator = Iterate(0);
+  headrace_batch* batch = nullptr;
+  ASSERT_EQ(headrace_next(iterator, 10000, &batch), HEADRACE_OK) << headrace_last_error();
+  const uint64_t read = loader->header(0).batches_read.load();
+  headrace_iterator_free(iterator);
+  iterators_.pop_back();
+  headrace_dataset_free(datasets_.back());
+  datasets_.pop_back();
+  headrace_batch_free(batch);
+  EXPECT_EQ(loader->header(0).batches_read.load(), read);
+}
+
+TEST_F(PreparedTest, GoesBackWhenANewerIteratorStarts) {
+  options_.steps = -1;
+  auto loader = StartLoader();
+  ASSERT_EQ(Connect(), HEADRACE_OK);
+  for (uint64_t epoch = 0; epoch < 3 * options_.slots; ++epoch) FreeTheFirst(*loader);  // none of the slots is lost
+  ReadSteps(Iterate(0), 0, 3 * options_.slots, 0, 10);
+}
+
+TEST_F(PreparedTest, IsToldOfIfItIsCorrupt) {
+  options_.steps = -1;
+  std::atomic<int> published = 0;
+  options_.spoil = [&](uint8_t*, std::vector<ring::ComponentExtent>& extents) {
+    if (published++ == 1) extents[0].bytes -= 8;
+  };
+  auto loader = StartLoader();
+  ASSERT_EQ(Connect(), HEADRACE_OK);
+  headrace_iterator* const iterator = FreeTheFirst(*loader);
+  headrace_batch* batch = nullptr;
+  EXPECT_EQ(headrace_next(iterator, 10000, &batch), HEADRACE_CORRUPT);
+  EXPECT_THAT(headrace_last_error(), HasSubstr("component 'label' of step 1"));
+  ReadSteps(iterator, 0, 0, 2, 10);
+}
+
 TEST_F(ClientTest, WholeWorkerStartsOneEpochForReplicasThatHadDifferentOnes) {
   options_.replicas = 2;
   auto loader = StartLoader();
