@@ -22,7 +22,7 @@ struct headrace_batch {
   static void operator delete(void* memory) { ::operator delete(memory); }
 
   std::shared_ptr<headrace::client::Connection> connection;  // null in a spare one
-  bool measured = false;  // Measure was ok; written before the trainer has it
+  bool measured = false;                                     // Measure was ok; written before the trainer has it
   headrace::client::Arrival arrival = {};
   mutable std::atomic<uint64_t> checked = 0;  // bit i: tensor i's row splits are as they should be
   mutable std::mutex mutex = {};

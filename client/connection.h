@@ -73,12 +73,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   headrace_batch* TakePrepared(uint64_t iterator) {
     return iterator == newest_iterator_ ? prepared_.exchange(nullptr, std::memory_order_acq_rel) : nullptr;
   }
-  // The same, or what RingReader::Next finds, which also notices that the loader has gone and waits for it to come back;
-  // of batches that go to a GPU, Prefetch::Next. Errors: theirs; Unavailable if the loader stays away; InvalidArgument if
-  // a newer iterator ended this one.
+  // The same, or what RingReader::Next finds, which also notices that the loader has gone and waits for it to come
+  // back; of batches that go to a GPU, Prefetch::Next. Errors: theirs; Unavailable if the loader stays away;
+  // InvalidArgument if a newer iterator ended this one.
   Result<ring::RingReader::Outcome> Next(uint64_t iterator, int64_t timeout_ms, headrace_batch** batch);
-  // Takes the next batch out of the ring, if it lies there, and measures it: what a trainer need not wait for then. Errors,
-  // and ends of epochs, are left for Next to find again.
+  // Takes the next batch out of the ring, if it lies there, and measures it: what a trainer need not wait for then.
+  // Errors, and ends of epochs, are left for Next to find again.
   void PrepareNext();
   // Gives a batch back, which was used on these streams of its GPU.
   void Release(const Arrival& arrival, std::span<const gpu::Stream> users = {});
@@ -127,8 +127,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t newest_iterator_ = 0;
   uint64_t newest_epoch_ = 0;
   std::atomic<headrace_batch*> prepared_{nullptr};  // the newest iterator's next, or null; set under reading_
-  std::mutex reading_;      // of the reader, which is for one thread at a time, but for Release
-  bool iterating_ = false;  // guarded by reading_; the newest iterator is not over
+  std::mutex reading_;                              // of the reader, which is for one thread at a time, but for Release
+  bool iterating_ = false;                          // guarded by reading_; the newest iterator is not over
   std::vector<Component> components_;
   std::unique_ptr<ring::RingReader> reader_;
   std::atomic<headrace_batch*> spare_{nullptr};

@@ -42,7 +42,7 @@ class StepIterator {
 
   struct Part {
     std::shared_ptr<Connection> connection;
-    uint64_t iterator = 0;  // ours, of the connection's
+    uint64_t iterator = 0;            // ours, of the connection's
     headrace_batch* batch = nullptr;  // of the next step, if it has arrived
   };
   std::vector<Part> parts_;
