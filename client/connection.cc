@@ -181,9 +181,10 @@ uint64_t Connection::Started() {
 }
 
 void Connection::EndIteration(uint64_t iterator) {
-  if (to_.gpu) return;  // nothing is prepared for it; what its thread has begun ends with the connection
+  if (to_.gpu) return;              // nothing is prepared for it; what its thread has begun ends with the connection
+  if (!IsNewest(iterator)) return;  // the newer one may be waiting in Next
   const std::lock_guard lock(reading_);
-  if (iterator == newest_iterator_) LetGo();
+  if (IsNewest(iterator)) LetGo();
 }
 
 void Connection::StartPrefetch() {
@@ -205,7 +206,7 @@ Status Connection::Superseded() const {
 
 Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t timeout_ms, headrace_batch** batch) {
   const std::lock_guard lock(reading_);
-  if (iterator != newest_iterator_) return Superseded();
+  if (!IsNewest(iterator)) return Superseded();
   // Also where another thread has prepared one just now.
   if (headrace_batch* const prepared = TakePrepared(iterator)) {
     *batch = prepared;

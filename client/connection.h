@@ -71,7 +71,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void EndIteration(uint64_t iterator);
   // The iterator's next batch, which the caller frees, if it is prepared; else null.
   headrace_batch* TakePrepared(uint64_t iterator) {
-    return iterator == newest_iterator_ ? prepared_.exchange(nullptr, std::memory_order_acq_rel) : nullptr;
+    return IsNewest(iterator) ? prepared_.exchange(nullptr, std::memory_order_acq_rel) : nullptr;
   }
   // The same, or what RingReader::Next finds, which also notices that the loader has gone and waits for it to come
   // back; of batches that go to a GPU, Prefetch::Next. Errors: theirs; Unavailable if the loader stays away;
@@ -112,6 +112,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void ReleaseDeviceSlot(const Arrival& arrival, std::span<const gpu::Stream> users);
   // What the newest iterator has begun is over. REQUIRES: reading_ is held.
   void LetGo();
+  bool IsNewest(uint64_t iterator) const { return iterator == newest_iterator_.load(std::memory_order_relaxed); }
   // The number of the iterator that has just been started. REQUIRES: reading_ is held.
   uint64_t Started();
   void StartPrefetch();
@@ -124,7 +125,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ring::HandshakeReply reply_;
   uint64_t ring_device_ = 0, ring_inode_ = 0;  // tell whether a loader that came back serves the same ring
   // What each Next looks at, together.
-  uint64_t newest_iterator_ = 0;
+  std::atomic<uint64_t> newest_iterator_{0};  // set under reading_
   uint64_t newest_epoch_ = 0;
   std::atomic<headrace_batch*> prepared_{nullptr};  // the newest iterator's next, or null; set under reading_
   std::mutex reading_;                              // of the reader, which is for one thread at a time, but for Release
