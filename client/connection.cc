@@ -1,8 +1,8 @@
 #include "client/connection.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,6 +31,8 @@ std::string Seconds(int64_t ms) {
   return text + " s";
 }
 
+std::atomic<uint64_t> forks{0};
+
 // Attaches, waiting for the loader to start.
 Result<LoaderSocket::Attachment> WaitForLoader(LoaderSocket& socket, const ConnectPolicy& policy) {
   const uint64_t start = NowMs();
@@ -55,6 +57,8 @@ Result<ring::HandshakeReply> AskLoader(const ConnectPolicy& policy) {
   return std::move(attachment.reply);
 }
 
+uint64_t Connection::Forks() { return forks.load(std::memory_order_relaxed); }
+
 Connection::Connection(const ConnectPolicy& policy, int replica, const Destination& to)
     : policy_(policy),
       replica_(replica),
@@ -62,6 +66,9 @@ Connection::Connection(const ConnectPolicy& policy, int replica, const Destinati
       to_(to) {}
 
 Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy, int replica, const Destination& to) {
+  // Not the process id, which is a system call for each batch that is freed.
+  static const int counted = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  if (counted != 0) return ErrnoStatus(counted, "having the forks of this process counted");
   std::shared_ptr<Connection> connection(new Connection(policy, replica, to));
   ASSIGN_OR_RETURN(auto attachment, WaitForLoader(connection->socket_, policy));
   connection->reply_ = attachment.reply;
@@ -94,7 +101,8 @@ Result<std::shared_ptr<Connection>> Connection::Open(const ConnectPolicy& policy
 Connection::~Connection() {
   delete TakeSpare();
   if (!IsForked()) return;
-  // There is no thread to join, and no call of CUDA that may be made.
+  // There is no thread to join, no call of CUDA that may be made, and the ring has its reader still.
+  static_cast<void>(reader_.release());
   static_cast<void>(prefetch_.release());
   static_cast<void>(buffers_.release());
 }
@@ -102,8 +110,8 @@ Connection::~Connection() {
 Status Connection::CheckProcess() const {
   if (!IsForked()) return {};
   return Unavailable("replica " + std::to_string(replica_) +
-                     ": this process was forked from the one that connected, and CUDA does not work here: start it by "
-                     "spawn, and connect in it");
+                     ": this process was forked from the one that connected, which reads the ring: start it by spawn, "
+                     "and connect in it");
 }
 
 Status Connection::OpenBuffers() {
@@ -181,8 +189,8 @@ uint64_t Connection::Started() {
 }
 
 void Connection::EndIteration(uint64_t iterator) {
-  if (to_.gpu) return;              // nothing is prepared for it; what its thread has begun ends with the connection
-  if (!IsNewest(iterator)) return;  // the newer one may be waiting in Next
+  if (to_.gpu) return;  // nothing is prepared for it; what its thread has begun ends with the connection
+  if (IsForked() || !IsNewest(iterator)) return;  // somebody may be waiting in Next
   const std::lock_guard lock(reading_);
   if (IsNewest(iterator)) LetGo();
 }
@@ -205,6 +213,7 @@ Status Connection::Superseded() const {
 }
 
 Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t timeout_ms, headrace_batch** batch) {
+  RETURN_IF_ERROR(CheckProcess());
   const std::lock_guard lock(reading_);
   if (!IsNewest(iterator)) return Superseded();
   // Also where another thread has prepared one just now.
@@ -224,7 +233,7 @@ Result<ring::RingReader::Outcome> Connection::Next(uint64_t iterator, int64_t ti
 }
 
 void Connection::PrepareNext() {
-  if (to_.gpu) return;  // there a thread of ours is ahead, or the loader
+  if (to_.gpu || IsForked()) return;  // to a GPU a thread of ours is ahead, or the loader
   const std::unique_lock lock(reading_, std::try_to_lock);
   if (!lock.owns_lock() || !iterating_ || prepared_ != nullptr) return;
   ring::SlotView view;
@@ -238,7 +247,6 @@ void Connection::PrepareNext() {
 }
 
 Result<ring::RingReader::Outcome> Connection::NextOnGpu(int64_t timeout_ms, Arrival* arrival) {
-  RETURN_IF_ERROR(CheckProcess());
   if (device_slots_ != nullptr) return NextInDeviceRing(timeout_ms, arrival);
   // After an error asking again may help, as it does without a GPU.
   if (prefetch_ == nullptr) StartPrefetch();

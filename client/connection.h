@@ -1,8 +1,6 @@
 // One replica as the trainer sees it: its ring, and the loader behind it.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -94,8 +92,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Status UseOn(const Arrival& arrival, gpu::Stream stream) const;
   // Copies out of its memory when all that `user` (null: none) was given to do is done, and waits for it.
   Status CopyToHost(const Arrival& arrival, ring::ByteRange range, gpu::Stream user, void* to) const;
-  // Errors: Unavailable in a process forked from the one that has the GPU. All that such a process may do is to drop
-  // what it has inherited.
+  // Errors: Unavailable in a process forked from the one that connected. All that such a process may do is to drop what
+  // it has inherited.
   Status CheckProcess() const;
 
  private:
@@ -116,8 +114,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // The number of the iterator that has just been started. REQUIRES: reading_ is held.
   uint64_t Started();
   void StartPrefetch();
-  // Whether this is a child of the process that has the GPU and the thread.
-  bool IsForked() const { return to_.gpu && getpid() != opened_by_; }
+  // How often this process is a fork of the first that connected.
+  static uint64_t Forks();
+  // Whether this is a child of the process that connected. What it has inherited are copies of what is in use there:
+  // nothing goes back with them.
+  bool IsForked() const { return Forks() != opened_at_; }
 
   const ConnectPolicy policy_;
   const int replica_;
@@ -135,7 +136,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::atomic<headrace_batch*> spare_{nullptr};
   const Destination to_;
   uint64_t gone_since_ms_ = 0;  // 0: the loader is there
-  const pid_t opened_by_ = getpid();
+  const uint64_t opened_at_ = Forks();
   // Of batches that lie in the loader's GPU memory. Slots go back in the ring while the mutex is held, so that none is
   // missed when a loader that has come back brings another memory. Only who calls Next exchanges device_slots_.
   std::mutex slots_mutex_;

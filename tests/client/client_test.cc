@@ -232,6 +232,36 @@ TEST_F(PreparedTest, IsToldOfIfItIsCorrupt) {
   ReadSteps(iterator, 0, 0, 2, 10);
 }
 
+TEST_F(PreparedTest, StaysWithTheProcessThatReadsWhenItsChildDropsAll) {
+  options_.steps = -1;
+  auto loader = StartLoader();
+  ASSERT_EQ(Connect(), HEADRACE_OK);
+  headrace_iterator* const iterator = FreeTheFirst(*loader);
+  headrace_batch* held = nullptr;
+  ASSERT_EQ(headrace_next(iterator, 10000, &held), HEADRACE_OK);
+  ReadSteps(iterator, 0, 0, 2, 3);
+  const uint64_t released = loader->header(0).released.load();
+  const uint32_t reader = loader->header(0).client_pid.load();
+  const pid_t child = fork();
+  if (child == 0) {
+    headrace_iterator* own = nullptr;
+    EXPECT_EQ(headrace_iterator_create(datasets_.back(), 0, &own), HEADRACE_UNAVAILABLE);
+    EXPECT_THAT(headrace_last_error(), HasSubstr("forked from the one that connected"));
+    headrace_batch_free(held);
+    headrace_iterator_free(iterator);
+    headrace_dataset_free(datasets_.back());
+    _exit(HasFailure() ? 1 : 0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(loader->header(0).released.load(), released);
+  EXPECT_EQ(loader->header(0).client_pid.load(), reader);
+  EXPECT_EQ(FirstLabel(held), FakeLoader::Label(options_, 0, 1, 0));
+  headrace_batch_free(held);
+  ReadSteps(iterator, 0, 0, 3, 20);
+}
+
 TEST_F(ClientTest, WholeWorkerStartsOneEpochForReplicasThatHadDifferentOnes) {
   options_.replicas = 2;
   auto loader = StartLoader();
