@@ -27,8 +27,8 @@
  *  5. Times are milliseconds; -1 is "as long as it takes". Sizes are bytes.
  *  6. Threads: a data set's functions may be called from any thread. An iterator, and all iterators over one replica,
  *     belong to one thread at a time. A batch may be read and freed by any thread, in any order.
- *     A child after fork() may free what it has inherited, which gives nothing back, and connect by itself: iterators
- * of what its parent connected to are HEADRACE_UNAVAILABLE there.
+ *     A child after fork() may free what it inherits, which gives nothing back, and connect anew: iterators of its
+ *     parent's data sets are HEADRACE_UNAVAILABLE there.
  *  7. Tensors lie in host memory unless headrace_connect_options.takes_device says otherwise: see "GPU memory" below.
  *  8. Nothing waits for ever on a loader that is gone: if it hangs up, calls wait for it to come back for
  *     $HEADRACE_LOADER_TIMEOUT seconds (60 if unset) and then return HEADRACE_UNAVAILABLE. Its batches survive its
