@@ -62,7 +62,7 @@ class Transfers::Loop {
   ~Loop() {
     {
       const std::lock_guard lock(mutex_);
-      ending_ = true;
+      ending_ = news_ = true;
     }
     curl_multi_wakeup(multi_);
     thread_.join();
@@ -77,6 +77,7 @@ class Transfers::Loop {
       const std::lock_guard lock(mutex_);
       call.done_ = false;
       starts_.push_back(&call);
+      news_ = true;
     }
     curl_multi_wakeup(multi_);
   }
@@ -85,6 +86,7 @@ class Transfers::Loop {
     std::unique_lock lock(mutex_);
     if (call.done_) return;
     cancels_.push_back(&call);
+    news_ = true;
     curl_multi_wakeup(multi_);
     changed_.wait(lock, [&] { return call.done_; });
   }
@@ -103,7 +105,7 @@ class Transfers::Loop {
   void Stop() {
     {
       const std::lock_guard lock(mutex_);
-      stopped_ = true;
+      stopped_ = news_ = true;
     }
     curl_multi_wakeup(multi_);
   }
@@ -144,10 +146,16 @@ class Transfers::Loop {
       const Clock::time_point next = Begin();
       int running = 0;
       curl_multi_perform(multi_, &running);
-      if (Collect()) continue;
+      // News that came since the orders were taken: its wake-up may be over, in a poll before.
+      if (Collect() || HasNews()) continue;
       const auto wait = std::chrono::ceil<milliseconds>(next - Clock::now()).count();
       curl_multi_poll(multi_, nullptr, 0, static_cast<int>(std::clamp<int64_t>(wait, 0, 1000)), nullptr);
     }
+  }
+
+  bool HasNews() {
+    const std::lock_guard lock(mutex_);
+    return news_;
   }
 
   // What other threads asked for. true: to end.
@@ -160,6 +168,7 @@ class Transfers::Loop {
       starts.swap(starts_);
       cancels.swap(cancels_);
       stopped = stopped_;
+      news_ = ending_;  // which is acted upon once all else is done
       if (ending_ && starts.empty() && cancels.empty()) return true;
     }
     for (Call* call : starts) {
@@ -427,6 +436,7 @@ class Transfers::Loop {
   std::vector<Call*> cancels_;
   bool stopped_ = false;
   bool ending_ = false;
+  bool news_ = false;  // one of the above has changed since the orders were taken
 };
 
 Transfers::Transfers(const RetryPolicy& policy) : loop_(std::make_unique<Loop>(policy)) {}

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <vector>
 
 #include "sidecar/source/byte_stream.h"
@@ -107,8 +108,16 @@ void RunMany(const S3Server& server) {
   const std::filesystem::path bench = std::filesystem::read_symlink("/proc/self/exe");
   const std::string headrace = bench.parent_path().parent_path() / "bin" / "headrace";
   const double begin = Seconds();
-  if (std::system((headrace + " run -f " + input + " --workers 1 --steps 1 > /dev/null").c_str()) != 0) std::abort();
-  std::printf("%-52s %8.2f s\n", "`headrace run` over them, to the end of the first step", Seconds() - begin);
+  FILE* const output = popen((headrace + " run -f " + input + " --workers 1 --steps 1").c_str(), "r");
+  if (output == nullptr) std::abort();
+  double first_step = 0;
+  char line[4096];
+  while (std::fgets(line, sizeof(line), output) != nullptr) {
+    if (first_step == 0 && std::string_view(line).starts_with("step 0")) first_step = Seconds() - begin;
+  }
+  if (pclose(output) != 0 || first_step == 0) std::abort();
+  std::printf("%-52s %8.2f s\n", "`headrace run` over them, to its first step", first_step);
+  std::printf("%-52s %8.2f s\n", "... and to its end", Seconds() - begin);
 }
 
 void ListMany() {
